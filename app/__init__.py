@@ -1,0 +1,1 @@
+"""Usermem: the memory that an AI product has of its users."""
