@@ -129,7 +129,7 @@ class ModelError(Exception):
 
     code = "model_error"
 
-    def __init__(self, usage: Usage = Usage(), retry_after: float | None = None) -> None:  # noqa: B008 - frozen
+    def __init__(self, usage: Usage = Usage(), retry_after: float | None = None) -> None:
         super().__init__(self.code)
         self.usage = usage
         self.retry_after = retry_after
