@@ -1,0 +1,172 @@
+"""The way into Postgres: one pool each for statements and for the queue, one kind of transaction.
+
+Row-level security is the second lock on every tenant's rows, so a transaction is entered only
+through `Database.tenant()`: it drops to the restricted role and names the tenant, both for this
+transaction alone, whatever the login may do and whoever used the connection before.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool
+from sqlalchemy import TIMESTAMP, LargeBinary, MetaData, Text, text
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
+from sqlalchemy.orm import DeclarativeBase
+
+import migrations
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+SERVICE_ROLE = "usermem_service"
+"""Owns nothing, can't bypass row-level security; every statement of the service runs as it."""
+
+_ENTER = text("select set_config('role', :role, true), app.enter_tenant(:tenant), now()")
+
+
+class Base(DeclarativeBase):
+    """Base of all tables: one naming convention, one column type per Python type."""
+
+    metadata = MetaData(
+        naming_convention={
+            "pk": "pk_%(table_name)s",
+            "fk": "fk_%(table_name)s_%(referred_table_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+        }
+    )
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        datetime: TIMESTAMP(timezone=True),
+        str: Text,
+        bytes: LargeBinary,
+        dict[str, Any]: JSONB,
+        dict[str, int]: JSONB,
+        list[str]: ARRAY(Text),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memory: one user of one tenant, by our own random ids. Never optional, never partial."""
+
+    tenant_id: UUID
+    user_id: UUID
+
+
+class Database:
+    """The connections of one process. Open it once; close it at the end.
+
+    `pool` is raw psycopg in autocommit, for the queue and for recall's pipelines; SQLAlchemy keeps
+    a pool of its own. Both wait at most `pool_timeout` seconds for a connection.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 10,
+        pool_timeout: float = 2,
+        prepared_statements: bool = True,
+    ) -> None:
+        connect: dict[str, object] = {
+            "options": "-c timezone=UTC",
+            "application_name": "usermem",
+            "prepare_threshold": 5 if prepared_statements else None,
+        }
+        self._engine = create_async_engine(
+            url.replace("postgresql://", "postgresql+psycopg://", 1),
+            pool_size=pool_size,
+            max_overflow=0,
+            pool_timeout=pool_timeout,
+            pool_pre_ping=True,
+            hide_parameters=True,
+            connect_args=connect,
+        )
+        self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
+        self.pool: AsyncConnectionPool[psycopg.AsyncConnection] = AsyncConnectionPool(
+            url,
+            min_size=1,
+            max_size=pool_size,
+            timeout=pool_timeout,
+            open=False,
+            kwargs={**connect, "autocommit": True},
+            check=AsyncConnectionPool.check_connection,
+        )
+
+    async def open(self) -> None:
+        """Open the raw pool; raises `psycopg_pool.PoolTimeout` when Postgres can't be reached."""
+        await self.pool.open(wait=True)
+
+    async def close(self) -> None:
+        """Give every connection back to Postgres."""
+        await self.pool.close()
+        await self._engine.dispose()
+
+    @asynccontextmanager
+    async def tenant(self, tenant_id: UUID) -> AsyncIterator[AsyncSession]:
+        """Open a transaction as the restricted role inside one tenant; commit at the end.
+
+        An exception rolls back. Nothing else in the service begins or commits a transaction.
+        """
+        async with self._sessions.begin() as tx:
+            entered = await tx.execute(_ENTER, {"role": SERVICE_ROLE, "tenant": tenant_id})
+            tx.info["now"] = entered.one()[2]
+            yield tx
+
+
+def now(tx: AsyncSession) -> datetime:
+    """Give the database's time at the start of the transaction: the only clock for decisions."""
+    at: datetime = tx.info["now"]
+    return at
+
+
+async def raw_connection(tx: AsyncSession) -> psycopg.AsyncConnection:
+    """Give the psycopg connection under a transaction, for the queue to write into it."""
+    connection = await tx.connection()
+    raw = (await connection.get_raw_connection()).driver_connection
+    if not isinstance(raw, psycopg.AsyncConnection):
+        raise TypeError("the engine must run on psycopg")
+    return raw
+
+
+def _alembic(**attributes: object) -> "Config":
+    # Imported here: only commands and tests migrate, and the import costs a tenth of a second.
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__path__[0])))
+    config.attributes.update(attributes)
+    return config
+
+
+def migrate(url: str, revision: str = "head") -> None:
+    """Bring the schema to `revision` as the owner behind `url`. Safe for several at once."""
+    from alembic import command  # noqa: PLC0415 - as above
+
+    config = _alembic(url=url)
+    if revision == "base" or revision.startswith("-"):
+        command.downgrade(config, revision)
+    else:
+        command.upgrade(config, revision)
+
+
+async def schema_is_current(db: Database) -> bool:
+    """Tell whether the database stands at the newest migration of this code."""
+    from alembic.script import ScriptDirectory  # noqa: PLC0415 - as above
+
+    head = ScriptDirectory.from_config(_alembic()).get_current_head()
+    try:
+        async with db.pool.connection() as connection:
+            cursor = await connection.execute("select version_num from alembic_version")
+            row = await cursor.fetchone()
+    except psycopg.errors.UndefinedTable:
+        return False
+    return row is not None and row[0] == head

@@ -1,0 +1,351 @@
+"""Every table on one page.
+
+Tables about users carry `(tenant_id, user_id, …)` in every primary, unique and foreign key: the
+user is the unit of locking, erasing, exporting and, later, of sharding. What is unique in a tenant
+stands in tables of its own, without foreign keys to the former. Row-level security is enabled and
+forced on every table here; the policies stand in the migrations.
+"""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from pgvector.sqlalchemy import HALFVEC
+from sqlalchemy import (
+    CheckConstraint,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    text,
+)
+from sqlalchemy.dialects.postgresql import TSVECTOR
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.db import Base
+
+_NOW = text("now()")
+_OF_USER = ["memory_user.tenant_id", "memory_user.user_id"]
+
+
+class Tenant(Base):
+    """A customer of the service."""
+
+    __tablename__ = "tenant"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
+class ApiKey(Base):
+    """A credential. Only a digest of its secret is stored."""
+
+    __tablename__ = "api_key"
+
+    tenant_id: Mapped[UUID] = mapped_column(
+        ForeignKey("tenant.id", ondelete="CASCADE"), primary_key=True
+    )
+    id: Mapped[str] = mapped_column(primary_key=True)
+    digest: Mapped[bytes]
+    scopes: Mapped[list[str]]
+    bound_to: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+
+class UserDirectory(Base):
+    """Which random id stands for the caller's own user id. Erasing the row unnames the rest."""
+
+    __tablename__ = "user_directory"
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    external_id: Mapped[str] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID]
+
+
+class User(Base):
+    """A person remembered. `FOR UPDATE` on this row orders all writes to the person's facts.
+
+    `epoch` moves when frozen blocks must go or a running extraction must not commit; `revision`
+    moves with every change of facts.
+    """
+
+    __tablename__ = "memory_user"
+    __table_args__ = (
+        CheckConstraint("memory in ('on', 'paused', 'restricted')", name="memory"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(
+        ForeignKey("tenant.id", ondelete="CASCADE"), primary_key=True
+    )
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    memory: Mapped[str] = mapped_column(server_default="on")
+    locale: Mapped[str | None]
+    timezone: Mapped[str | None]
+    epoch: Mapped[int] = mapped_column(server_default="0")
+    revision: Mapped[int] = mapped_column(server_default="0")
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
+class Session(Base):
+    """A conversation. `attempt` fences extraction: a commit must still hold the number it claimed."""
+
+    __tablename__ = "memory_session"
+    __table_args__ = (
+        ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),
+        CheckConstraint(
+            "status in ('open', 'queued', 'extracting', 'done', 'failed')", name="status"
+        ),
+        Index(
+            "uq_memory_session_external_id", "tenant_id", "user_id", "external_id", unique=True
+        ),
+        Index("ix_memory_session_newest", "tenant_id", "user_id", "created_at", "id"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    external_id: Mapped[str]
+    incognito: Mapped[bool] = mapped_column(server_default="false")
+    status: Mapped[str] = mapped_column(server_default="open")
+    reason: Mapped[str | None]
+    ended: Mapped[bool] = mapped_column(server_default="false")
+    attempt: Mapped[int] = mapped_column(server_default="0")
+    failures: Mapped[int] = mapped_column(server_default="0")
+    user_turns: Mapped[int] = mapped_column(server_default="0")
+    added: Mapped[int] = mapped_column(server_default="0")
+    confirmed: Mapped[int] = mapped_column(server_default="0")
+    superseded: Mapped[int] = mapped_column(server_default="0")
+    quarantined: Mapped[int] = mapped_column(server_default="0")
+    rejected: Mapped[dict[str, int]] = mapped_column(server_default="{}")
+    model_calls: Mapped[int] = mapped_column(server_default="0")
+    input_tokens: Mapped[int] = mapped_column(server_default="0")
+    output_tokens: Mapped[int] = mapped_column(server_default="0")
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    opened_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    last_activity_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    extract_after: Mapped[datetime | None]
+    extracted_at: Mapped[datetime | None]
+
+
+class Message(Base):
+    """A turn of the user, scrubbed, waiting for extraction. Other roles are never stored."""
+
+    __tablename__ = "message"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "user_id", "session_id"],
+            ["memory_session.tenant_id", "memory_session.user_id", "memory_session.id"],
+            ondelete="CASCADE",
+        ),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    session_id: Mapped[UUID] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    external_id: Mapped[str | None]
+    text: Mapped[str]
+    said_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
+class SeenMessage(Base):
+    """Keyed hash of a message id of a session: a known id is a duplicate, also after its text went."""
+
+    __tablename__ = "seen_message"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "user_id", "session_id"],
+            ["memory_session.tenant_id", "memory_session.user_id", "memory_session.id"],
+            ondelete="CASCADE",
+        ),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    session_id: Mapped[UUID] = mapped_column(primary_key=True)
+    digest: Mapped[bytes] = mapped_column(primary_key=True)
+    seen_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
+_LIVE = "superseded_at is null and quarantined_at is null and forgotten_at is null"
+
+
+class Fact(Base):
+    """One durable statement of the user. Never updated into another text: superseded instead.
+
+    `slot` is the subject of which only one live fact may exist, or null where several may; it and
+    `fingerprint` are unique among live facts, so no race leaves two. `words` are search lexemes.
+    """
+
+    __tablename__ = "memory_fact"
+    __table_args__ = (
+        ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),
+        CheckConstraint("kind in ('preference', 'constraint', 'profile', 'goal')", name="kind"),
+        CheckConstraint(
+            "source in ('transcript', 'api', 'page', 'mcp', 'import')", name="source"
+        ),
+        CheckConstraint("char_length(text) between 1 and 200", name="text"),
+        CheckConstraint("(embedding is null) = (embedding_model is null)", name="embedding"),
+        Index(
+            "uq_memory_fact_live_fingerprint",
+            "tenant_id",
+            "user_id",
+            "fingerprint",
+            unique=True,
+            postgresql_where=text(_LIVE),
+        ),
+        Index(
+            "uq_memory_fact_live_slot",
+            "tenant_id",
+            "user_id",
+            "slot",
+            unique=True,
+            postgresql_where=text(_LIVE),
+        ),
+        Index("ix_memory_fact_newest", "tenant_id", "user_id", "created_at", "id"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    text: Mapped[str]
+    kind: Mapped[str]
+    subject: Mapped[str]
+    slot: Mapped[str | None]
+    fingerprint: Mapped[bytes]
+    words: Mapped[str] = mapped_column(TSVECTOR)
+    embedding: Mapped[Any | None] = mapped_column(HALFVEC())
+    embedding_model: Mapped[str | None]
+    source: Mapped[str]
+    source_session_id: Mapped[UUID | None]
+    source_message_id: Mapped[str | None]
+    source_quote: Mapped[str | None]
+    extractor: Mapped[str | None]
+    guard_version: Mapped[int]
+    said_at: Mapped[datetime]
+    valid_from: Mapped[datetime | None]
+    valid_to: Mapped[datetime | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    last_confirmed_at: Mapped[datetime]
+    confirmations: Mapped[int] = mapped_column(server_default="0")
+    last_recalled_at: Mapped[datetime | None]
+    expires_at: Mapped[datetime | None]
+    pinned: Mapped[bool] = mapped_column(server_default="false")
+    superseded_at: Mapped[datetime | None]
+    superseded_by: Mapped[UUID | None]
+    quarantined_at: Mapped[datetime | None]
+    quarantine_reason: Mapped[str | None]
+    forgotten_at: Mapped[datetime | None]
+    # The attribute can't be called `metadata`: SQLAlchemy owns that name.
+    extra: Mapped[dict[str, Any]] = mapped_column("metadata", server_default="{}")
+    revision: Mapped[int] = mapped_column(server_default="1")
+
+
+def _fact_key() -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        ["tenant_id", "user_id", "fact_id"],
+        ["memory_fact.tenant_id", "memory_fact.user_id", "memory_fact.id"],
+        ondelete="CASCADE",
+    )
+
+
+class Evidence(Base):
+    """Where the user said it: session, message and the quote that code found there."""
+
+    __tablename__ = "evidence"
+    __table_args__ = (
+        _fact_key(),
+        Index("ix_evidence_session", "tenant_id", "user_id", "session_id"),
+        Index("ix_evidence_fact", "tenant_id", "user_id", "fact_id"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    fact_id: Mapped[UUID]
+    session_id: Mapped[UUID | None]
+    message_id: Mapped[str | None]
+    quote: Mapped[str]
+    said_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
+class FactVerdict(Base):
+    """What a judge decided of two facts, and whether a person overturned it."""
+
+    __tablename__ = "verdict"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "user_id", "old_id"],
+            ["memory_fact.tenant_id", "memory_fact.user_id", "memory_fact.id"],
+            ondelete="CASCADE",
+            name="fk_verdict_old",
+        ),
+        ForeignKeyConstraint(
+            ["tenant_id", "user_id", "new_id"],
+            ["memory_fact.tenant_id", "memory_fact.user_id", "memory_fact.id"],
+            ondelete="CASCADE",
+            name="fk_verdict_new",
+        ),
+        CheckConstraint(
+            "verdict in ('CONTRADICTS', 'DUPLICATE', 'INDEPENDENT')", name="verdict"
+        ),
+        Index("ix_verdict_old", "tenant_id", "user_id", "old_id"),
+        Index("ix_verdict_new", "tenant_id", "user_id", "new_id"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    old_id: Mapped[UUID]
+    new_id: Mapped[UUID | None]
+    verdict: Mapped[str]
+    reason: Mapped[str]
+    judge: Mapped[str]
+    at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    overturned_at: Mapped[datetime | None]
+
+
+class FactEvent(Base):
+    """What happened to a fact, append-only: the source of history and of undo. Holds no text."""
+
+    __tablename__ = "fact_event"
+    __table_args__ = (_fact_key(), Index("ix_fact_event_fact", "tenant_id", "user_id", "fact_id"))
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    fact_id: Mapped[UUID]
+    at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    what: Mapped[str]
+    by: Mapped[str]
+
+
+class Unlearned(Base):
+    """Keyed hash of words that the user had deleted: they are not learned again."""
+
+    __tablename__ = "unlearned"
+    __table_args__ = (ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),)
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    digest: Mapped[bytes] = mapped_column(primary_key=True)
+    at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
+class FrozenBlock(Base):
+    """A session's first block, kept for a day. Valid only while the epochs still match."""
+
+    __tablename__ = "frozen_block"
+    __table_args__ = (ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),)
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    session: Mapped[str] = mapped_column(primary_key=True)
+    epoch: Mapped[int]
+    organization_epoch: Mapped[int]
+    answer: Mapped[dict[str, Any]]
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)

@@ -1,0 +1,111 @@
+"""Every setting, its default and its unit. Read from `USERMEM_*` variables, once, at the roots."""
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BeforeValidator, Field, PlainSerializer, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def parse_duration(value: Any) -> Any:
+    """Seconds, or a number with a unit `s`, `m`, `h` or `d`: `90`, `30m`, `8h`, `90d`."""
+    if isinstance(value, timedelta):
+        return value
+    match = re.fullmatch(r"(\d{1,9})([smhd]?)", str(value).strip())
+    if isinstance(value, bool) or match is None:
+        raise ValueError("a duration is a number of seconds, or like 30m, 8h, 90d")
+    return timedelta(seconds=int(match[1]) * _UNITS[match[2] or "s"])
+
+
+def format_duration(value: timedelta) -> str:
+    """The shortest form that `parse_duration` reads back as the same span."""
+    seconds = int(value.total_seconds())
+    for unit in ("d", "h", "m"):
+        if seconds and seconds % _UNITS[unit] == 0:
+            return f"{seconds // _UNITS[unit]}{unit}"
+    return f"{seconds}s"
+
+
+Duration = Annotated[
+    timedelta, BeforeValidator(parse_duration), PlainSerializer(format_duration, return_type=str)
+]
+
+
+class Settings(BaseSettings):
+    """The service's configuration. `Field.description` is the README's text for each setting."""
+
+    model_config = SettingsConfigDict(env_prefix="USERMEM_", extra="ignore", populate_by_name=True)
+
+    database_url: str | None = Field(
+        None, description="Postgres URL of the service's login. Unset: an embedded Postgres."
+    )
+    migrate_database_url: str | None = Field(
+        None,
+        description="Postgres URL of the owner, for migrations and tenant administration. "
+        "Unset: the same as the service's; each transaction then drops to the restricted role.",
+    )
+    data_dir: Path = Field(
+        Path("~/.local/share/usermem"),
+        description="Where the embedded Postgres, its generated signing key and its erasure "
+        "ledger live.",
+    )
+    public_url: str = Field(
+        "http://127.0.0.1:8000", description="How the outside reaches the service; for links."
+    )
+    extractor: Literal["auto", "claude", "rules"] = Field(
+        "auto", description="Who reads conversations; `auto` is Claude when a key is present."
+    )
+    anthropic_api_key: SecretStr | None = Field(
+        None,
+        validation_alias=AliasChoices("USERMEM_ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY"),
+        description="Key for Claude; `ANTHROPIC_API_KEY` serves too.",
+    )
+    anthropic_base_url: str | None = Field(None, description="Another Messages API endpoint.")
+    model: str = Field("claude-haiku-5-5", description="The model that extracts and judges.")
+    model_timeout: Duration = Field(
+        timedelta(seconds=120), description="Longest time for one model call, retries included."
+    )
+    embedder: Literal["local", "openai", "voyage"] = Field(
+        "local",
+        description="`local` needs no key; `openai` is any compatible `/embeddings` endpoint.",
+    )
+    embeddings_url: str | None = Field(
+        None, description="Base URL of the embeddings API, without `/embeddings`."
+    )
+    embeddings_model: str | None = Field(None, description="Model name for the embeddings API.")
+    embeddings_api_key: SecretStr | None = Field(None, description="Key for the embeddings API.")
+    embeddings_floor: float | None = Field(
+        None,
+        ge=-1,
+        le=1,
+        description="Cosine below which the vector arm of recall ignores a fact; "
+        "`usermem calibrate` prints a sound value. Unset: the embedder's own.",
+    )
+    signing_key: SecretStr | None = Field(
+        None,
+        min_length=32,
+        description="Secret of at least 32 characters behind cursors, page links and keyed "
+        "hashes. Embedded: generated into the data directory. With a database URL: required.",
+    )
+    pool_size: int = Field(
+        10, ge=2, le=200, description="Database connections of one process, per pool."
+    )
+    pool_timeout: Duration = Field(
+        timedelta(seconds=2), description="Longest wait for a connection; then 503."
+    )
+    prepared_statements: bool = Field(
+        True, description="Off behind PgBouncer in transaction mode."
+    )
+    worker_concurrency: int = Field(
+        4, ge=1, le=100, description="Sessions that one worker extracts at the same time."
+    )
+    recall_deadline: Duration = Field(
+        timedelta(seconds=1), description="After this long recall answers without embeddings."
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="What is logged; never anything a user said."
+    )

@@ -1,0 +1,59 @@
+"""How a migration runs: as the owner, one at a time, and never holding up the service for long."""
+
+import os
+
+from alembic import context
+from sqlalchemy import Connection, create_engine, pool, text
+
+from app.models import Base
+
+_LOCK = 7_203_559_001  # any constant: two replicas that start at once must meet on the same number
+
+
+def _ours(name: str | None, kind: str, _parents: object) -> bool:
+    """The queue's tables belong to its library; models and schema are compared without them."""
+    return kind != "table" or not (name or "").startswith("procrastinate_")
+
+
+def _run(connection: Connection) -> None:
+    context.configure(
+        connection=connection,
+        target_metadata=Base.metadata,
+        transaction_per_migration=True,
+        compare_server_default=True,
+        include_name=_ours,
+    )
+    with context.begin_transaction():
+        context.run_migrations()
+
+
+def _connect(url: str) -> None:
+    engine = create_engine(
+        url.replace("postgresql://", "postgresql+psycopg://", 1),
+        poolclass=pool.NullPool,
+        hide_parameters=True,
+        connect_args={"options": "-c timezone=UTC -c statement_timeout=15min"},
+    )
+    with engine.connect() as guard, engine.connect() as connection:
+        # Held by a connection of its own: the migrations' transactions come and go beside it.
+        guard.execute(text("select pg_advisory_lock(:key)"), {"key": _LOCK})
+        _run(connection)
+
+
+def main() -> None:
+    """Use the connection or URL handed over by the caller, else the environment's."""
+    attributes = context.config.attributes
+    if "connection" in attributes:
+        _run(attributes["connection"])
+        return
+    url = (
+        attributes.get("url")
+        or os.environ.get("USERMEM_MIGRATE_DATABASE_URL")
+        or os.environ.get("USERMEM_DATABASE_URL")
+    )
+    if not url:
+        raise SystemExit("Set USERMEM_MIGRATE_DATABASE_URL, or run `usermem migrate`.")
+    _connect(url)
+
+
+main()
