@@ -72,9 +72,7 @@ class User(Base):
     """
 
     __tablename__ = "memory_user"
-    __table_args__ = (
-        CheckConstraint("memory in ('on', 'paused', 'restricted')", name="memory"),
-    )
+    __table_args__ = (CheckConstraint("memory in ('on', 'paused', 'restricted')", name="memory"),)
 
     tenant_id: Mapped[UUID] = mapped_column(
         ForeignKey("tenant.id", ondelete="CASCADE"), primary_key=True
@@ -97,9 +95,7 @@ class Session(Base):
         CheckConstraint(
             "status in ('open', 'queued', 'extracting', 'done', 'failed')", name="status"
         ),
-        Index(
-            "uq_memory_session_external_id", "tenant_id", "user_id", "external_id", unique=True
-        ),
+        Index("uq_memory_session_external_id", "tenant_id", "user_id", "external_id", unique=True),
         Index("ix_memory_session_newest", "tenant_id", "user_id", "created_at", "id"),
     )
 
@@ -107,7 +103,6 @@ class Session(Base):
     user_id: Mapped[UUID] = mapped_column(primary_key=True)
     id: Mapped[UUID] = mapped_column(primary_key=True)
     external_id: Mapped[str]
-    incognito: Mapped[bool] = mapped_column(server_default="false")
     status: Mapped[str] = mapped_column(server_default="open")
     reason: Mapped[str | None]
     ended: Mapped[bool] = mapped_column(server_default="false")
@@ -170,6 +165,18 @@ class SeenMessage(Base):
     seen_at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
 
+class IncognitoSession(Base):
+    """Keyed hash of a session that must leave no trace: nothing is ever stored for it."""
+
+    __tablename__ = "incognito_session"
+    __table_args__ = (ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),)
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    digest: Mapped[bytes] = mapped_column(primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
 _LIVE = "superseded_at is null and quarantined_at is null and forgotten_at is null"
 
 
@@ -184,9 +191,7 @@ class Fact(Base):
     __table_args__ = (
         ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),
         CheckConstraint("kind in ('preference', 'constraint', 'profile', 'goal')", name="kind"),
-        CheckConstraint(
-            "source in ('transcript', 'api', 'page', 'mcp', 'import')", name="source"
-        ),
+        CheckConstraint("source in ('transcript', 'api', 'page', 'mcp', 'import')", name="source"),
         CheckConstraint("char_length(text) between 1 and 200", name="text"),
         CheckConstraint("(embedding is null) = (embedding_model is null)", name="embedding"),
         Index(
@@ -290,9 +295,7 @@ class FactVerdict(Base):
             ondelete="CASCADE",
             name="fk_verdict_new",
         ),
-        CheckConstraint(
-            "verdict in ('CONTRADICTS', 'DUPLICATE', 'INDEPENDENT')", name="verdict"
-        ),
+        CheckConstraint("verdict in ('CONTRADICTS', 'DUPLICATE', 'INDEPENDENT')", name="verdict"),
         Index("ix_verdict_old", "tenant_id", "user_id", "old_id"),
         Index("ix_verdict_new", "tenant_id", "user_id", "new_id"),
     )

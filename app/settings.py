@@ -97,9 +97,7 @@ class Settings(BaseSettings):
     pool_timeout: Duration = Field(
         timedelta(seconds=2), description="Longest wait for a connection; then 503."
     )
-    prepared_statements: bool = Field(
-        True, description="Off behind PgBouncer in transaction mode."
-    )
+    prepared_statements: bool = Field(True, description="Off behind PgBouncer in transaction mode.")
     worker_concurrency: int = Field(
         4, ge=1, le=100, description="Sessions that one worker extracts at the same time."
     )

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -140,16 +140,6 @@ async def revoke_key(db: Database, key_id: str) -> None:
         )
         if found.first() is None:
             raise NotFound("There is no such key.")
-
-
-async def delete_tenant(db: Database, tenant_id: UUID) -> None:
-    """Delete a tenant with everything that belongs to it. Raises `NotFound`."""
-    async with db.tenant(tenant_id) as tx:
-        found = await tx.execute(
-            delete(Tenant).where(Tenant.id == tenant_id).returning(Tenant.id)
-        )
-        if found.first() is None:
-            raise NotFound("There is no such tenant.")
 
 
 def parse_key(key: str) -> tuple[UUID, str, bytes]:

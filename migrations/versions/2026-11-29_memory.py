@@ -16,6 +16,7 @@ _TABLES = (
     "memory_session",
     "message",
     "seen_message",
+    "incognito_session",
     "memory_fact",
     "evidence",
     "verdict",
@@ -45,6 +46,16 @@ create table memory_user (
   constraint ck_memory_user_memory check (memory in ('on', 'paused', 'restricted')),
   constraint fk_memory_user_tenant
     foreign key (tenant_id) references tenant (id) on delete cascade
+);
+create table incognito_session (
+  tenant_id uuid not null,
+  user_id uuid not null,
+  digest bytea not null,
+  created_at timestamptz default now() not null,
+  constraint pk_incognito_session primary key (tenant_id, user_id, digest),
+  constraint fk_incognito_session_memory_user
+    foreign key (tenant_id, user_id)
+    references memory_user (tenant_id, user_id) on delete cascade
 );
 create table frozen_block (
   tenant_id uuid not null,
@@ -116,7 +127,6 @@ create table memory_session (
   user_id uuid not null,
   id uuid not null,
   external_id text not null,
-  incognito boolean default 'false' not null,
   status text default 'open' not null,
   reason text,
   ended boolean default 'false' not null,

@@ -1,0 +1,391 @@
+"""A session becomes facts: read, extract, check, judge, save.
+
+Three short transactions with the model between them, so that no connection is held while it
+thinks. A session's `attempt` fences the last one: whoever claimed later wins, and a job that runs
+twice finds the session settled. A crash at any point leaves the session as it was, to be tried
+again.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID, uuid4
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import Scope, now
+from app.llm import (
+    Candidate,
+    ModelError,
+    ModelMisconfigured,
+    ModelRefused,
+    ModelUnavailable,
+    Turn,
+    Usage,
+    Verdict,
+)
+from app.memory import guard
+from app.memory.core import Core
+from app.memory.ingest import queue_session, waiting
+from app.memory.jobs import defer_retry
+from app.memory.learn import commit, live, load_facts, prepare
+from app.memory.reconcile import Known, Proposal, Ruling, Source
+from app.memory.users import lock_user
+from app.memory.write import Outcome, Prepared, close
+from app.models import Message, Session, User
+from app.rules import ForgetRequest, forget_requests, is_single_valued
+from app.telemetry import logger
+from app.text import find_quote, fingerprint, fold, one_line, words
+
+log = logger(__name__)
+
+KNOWN_FACTS: Final = 50
+"""Live facts shown to the extractor, so that repeats become confirmations."""
+
+MAX_QUOTE: Final = 1_000
+RETRY_AFTER: Final = timedelta(seconds=15)
+PROBE_AFTER: Final = timedelta(minutes=1)
+LONGEST_WAIT: Final = timedelta(hours=1)
+
+
+@dataclass(slots=True)
+class Claim:
+    """What a worker took on: the turns it read, and the numbers its commit must still find."""
+
+    session_id: UUID
+    attempt: int
+    epoch: int
+    turns: Sequence[Turn]
+    messages: Sequence[Message]
+    known: Sequence[Known]
+
+
+@dataclass(slots=True)
+class Found:
+    """What came of the turns before anything was written."""
+
+    proposals: list[Proposal] = field(default_factory=list)
+    forget: list[tuple[ForgetRequest, datetime]] = field(default_factory=list)
+    rejected: Counter[str] = field(default_factory=Counter)
+    usage: Usage = Usage()
+
+
+async def look_at(core: Core, scope: Scope, session_id: UUID) -> None:
+    """Run when a session may be due: queue it, or look again later while it is still active."""
+    async with core.db.tenant(scope.tenant_id) as tx:
+        row = await _locked(tx, scope, session_id)
+        if row is None or row.status not in {"open", "queued"} or row.extract_after is None:
+            return
+        if row.extract_after > now(tx):
+            await defer_retry(tx, scope, session_id, row.extract_after)
+            return
+        turns = await tx.scalar(select(func.count()).where(waiting(scope, session_id)))
+        await queue_session(tx, scope, row, turns=turns or 0)
+
+
+async def extract_session(core: Core, scope: Scope, session_id: UUID) -> None:
+    """Extract what waits in a session. Safe to run twice, by several workers, and to be killed."""
+    claim = await _claim(core, scope, session_id)
+    if claim is None:
+        return
+    try:
+        found = await _find(core, scope, claim)
+        prepared = await prepare(core, scope, found.proposals)
+        await _save(core, scope, claim, found, prepared)
+    except ModelError as error:
+        await _postpone(core, scope, claim, error)
+    except Exception as error:
+        log.exception("extraction_failed", session=session_id.hex, attempt=claim.attempt)
+        await _fail(core, scope, claim, type(error).__name__, Usage())
+
+
+async def _locked(tx: AsyncSession, scope: Scope, session_id: UUID) -> Session | None:
+    return await tx.scalar(
+        select(Session)
+        .where(
+            Session.tenant_id == scope.tenant_id,
+            Session.user_id == scope.user_id,
+            Session.id == session_id,
+        )
+        .with_for_update()
+    )
+
+
+async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
+    """Take the session on; None when there is nothing to do or the user's memory is not on."""
+    async with core.db.tenant(scope.tenant_id) as tx:
+        user = await lock_user(tx, scope, exclusive=False)
+        row = await _locked(tx, scope, session_id)
+        if user is None or row is None or row.status not in {"queued", "extracting"}:
+            return None
+        messages = list(
+            await tx.scalars(
+                select(Message).where(waiting(scope, session_id)).order_by(Message.position)
+            )
+        )
+        if user.memory != "on":
+            await tx.execute(delete(Message).where(waiting(scope, session_id)))
+            _settle(row, now(tx), reason="memory_" + user.memory)
+            return None
+        if not messages:
+            _settle(row, now(tx), reason=row.reason)
+            return None
+        if row.failures >= core.policy.max_attempts:
+            row.status, row.reason, row.extract_after = "failed", row.reason or "crashed", None
+            return None
+        # Counted before the work: a session that kills its worker must not be tried for ever.
+        row.attempt += 1
+        row.failures += 1
+        row.status, row.extract_after = "extracting", None
+        known = await load_facts(tx, scope, live(), newest=KNOWN_FACTS)
+        turns = [Turn(n, message.text, message.said_at) for n, message in enumerate(messages, 1)]
+        return Claim(session_id, row.attempt, user.epoch, turns, messages, known)
+
+
+def _settle(row: Session, at: datetime, *, reason: str | None) -> None:
+    row.status, row.reason, row.extract_after, row.extracted_at = "done", reason, None, at
+    row.failures = 0
+
+
+async def _find(core: Core, scope: Scope, claim: Claim) -> Found:
+    """Extract and check every candidate; holds no connection."""
+    extraction = await core.extractor.extract(
+        claim.turns, [fact.statement() for fact in claim.known]
+    )
+    found = Found(rejected=Counter(extraction.rejected), usage=extraction.usage)
+    asked = forget_requests(claim.turns)
+    said_at = {turn.n: turn.said_at for turn in claim.turns}
+    found.forget = [(request, said_at[request.turn]) for request in asked]
+    for candidate in extraction.candidates:
+        checked = _check(core, claim, candidate, asked)
+        if isinstance(checked, Proposal):
+            found.proposals.append(checked)
+        else:
+            found.rejected[checked] += 1
+    return found
+
+
+def _check(
+    core: Core, claim: Claim, candidate: Candidate, asked: Sequence[ForgetRequest]
+) -> Proposal | str:
+    """Hold a candidate against the turn it names and against the guard: a proposal, or why not."""
+    if not 1 <= candidate.turn <= len(claim.turns) or len(candidate.quote) > MAX_QUOTE:
+        return "invalid"
+    message = claim.messages[candidate.turn - 1]
+    span = find_quote(candidate.quote, message.text)
+    if span is None:
+        return "no_evidence"
+    quote = message.text[slice(*span)]
+    if guard.MARK in quote:
+        return "secret"
+    if any(
+        fold(quote) in fold(request.quote) for request in asked if request.turn == candidate.turn
+    ):
+        return "forget_request"
+    said = one_line(candidate.text)
+    decision = guard.check(said, candidate.kind)
+    if decision.action == "reject":
+        return decision.reason
+    if _is_echo(claim, message.text, span, said):
+        return "echo"
+    subject = one_line(candidate.subject).lower()[:100] or "user"
+    valid_from = candidate.valid_from
+    if valid_from is not None and valid_from > message.said_at + timedelta(days=366 * 100):
+        valid_from = None
+    return Proposal(
+        id=uuid4(),
+        text=said,
+        kind=candidate.kind,
+        subject=subject,
+        slot=subject if is_single_valued(subject) else None,
+        fingerprint=fingerprint(said),
+        source="transcript",
+        said_at=message.said_at,
+        evidence=Source(
+            claim.session_id,
+            message.external_id or f"turn-{message.position}",
+            quote,
+            message.said_at,
+        ),
+        extractor=core.extractor.name,
+        valid_from=valid_from,
+        closes=candidate.closes,
+        quarantine=decision.reason if decision.action == "quarantine" else None,
+    )
+
+
+def _is_echo(claim: Claim, turn: str, span: tuple[int, int], said: str) -> bool:
+    """Tell a served fact line pasted back ("- Lives in Lisbon.") from the user saying it again."""
+    start = turn.rfind("\n", 0, span[0]) + 1
+    line = turn[start : turn.find("\n", span[0]) if "\n" in turn[span[0] :] else None].strip()
+    if not line.startswith(("- ", "* ", "• ")):
+        return False
+    served = fingerprint(line[2:].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    return any(fact.fingerprint in {served, fingerprint(said)} for fact in claim.known)
+
+
+async def _save(core: Core, scope: Scope, claim: Claim, found: Found, prepared: Prepared) -> None:
+    """Write facts, counts and status in one commit, if the claim still holds."""
+    async with core.db.tenant(scope.tenant_id) as tx:
+        held = await _hold(tx, scope, claim)
+        if held is None:
+            return
+        user, row = held
+        outcome = await commit(tx, core, scope, prepared, by=f"worker:{core.extractor.name}")
+        closed = await _forget_asked(tx, core, scope, found.forget)
+        for reason in outcome.dropped:
+            found.rejected[reason] += 1
+        _count(row, outcome, closed, found.rejected, found.usage + prepared.usage)
+        if outcome.added or outcome.superseded or closed:
+            user.revision += 1
+        if closed or outcome.quarantined:
+            user.epoch += 1  # what a frozen block may hold was taken back
+        await _finish(tx, core, scope, claim, row)
+    log.info(
+        "session_extracted",
+        session=claim.session_id.hex,
+        attempt=claim.attempt,
+        added=len(outcome.added),
+        confirmed=len(outcome.confirmed),
+        superseded=len(outcome.superseded) + closed,
+        quarantined=len(outcome.quarantined),
+        rejected=sum(found.rejected.values()),
+    )
+
+
+async def _hold(tx: AsyncSession, scope: Scope, claim: Claim) -> tuple[User, Session] | None:
+    """Lock user and session; None when the claim was lost: erased, paused, ended or taken over."""
+    user = await lock_user(tx, scope)
+    row = await _locked(tx, scope, claim.session_id)
+    lost = (
+        user is None
+        or row is None
+        or user.memory != "on"
+        or row.status != "extracting"
+        or row.attempt != claim.attempt
+    )
+    if lost or user is None or row is None:
+        log.info("claim_lost", session=claim.session_id.hex, attempt=claim.attempt)
+        if user is not None and row is not None and row.attempt == claim.attempt:
+            # Paused in the middle: nothing is stored, the turns go.
+            await tx.execute(delete(Message).where(waiting(scope, claim.session_id)))
+            _settle(row, now(tx), reason="memory_" + user.memory)
+        return None
+    return user, row
+
+
+def _count(
+    row: Session, outcome: Outcome, closed: int, rejected: Mapping[str, int], usage: Usage
+) -> None:
+    row.added += len(outcome.added)
+    row.confirmed += len(outcome.confirmed)
+    row.superseded += len(outcome.superseded) + closed
+    row.quarantined += len(outcome.quarantined)
+    row.rejected = dict(Counter(row.rejected) + Counter(rejected))
+    _spend(row, usage)
+
+
+def _spend(row: Session, usage: Usage) -> None:
+    row.model_calls += usage.calls
+    row.input_tokens += usage.input_tokens
+    row.output_tokens += usage.output_tokens
+
+
+async def _finish(
+    tx: AsyncSession,
+    core: Core,
+    scope: Scope,
+    claim: Claim,
+    row: Session,
+    reason: str | None = None,
+) -> None:
+    """Drop the turns that were read; go on with newer ones, or be done."""
+    await tx.execute(
+        delete(Message).where(
+            waiting(scope, claim.session_id),
+            Message.position.in_([message.position for message in claim.messages]),
+        )
+    )
+    newer = await tx.scalar(select(func.count()).where(waiting(scope, claim.session_id)))
+    _settle(row, now(tx), reason=reason)
+    if newer:
+        row.status = "open"
+        row.extract_after = row.last_activity_at + core.policy.session_silence
+        if row.ended or row.extract_after <= now(tx):
+            await queue_session(tx, scope, row, turns=newer)
+        else:
+            await defer_retry(tx, scope, row.id, row.extract_after)
+
+
+async def _forget_asked(
+    tx: AsyncSession, core: Core, scope: Scope, asked: Sequence[tuple[ForgetRequest, datetime]]
+) -> int:
+    """Close the facts that the user asked in chat to forget; verdict kept, so it can be undone."""
+    closed = 0
+    for request, said_at in asked:
+        wanted = set(words(request.what))
+        facts = [f for f in await load_facts(tx, scope, live()) if f.last_confirmed_at <= said_at]
+        named = [f for f in facts if wanted and _names(wanted, f)]
+        for fact in named:
+            verdict = Verdict("CONTRADICTS", "the user asked to forget it")
+            ruling = Ruling(fact.id, None, verdict, "rules/1")
+            await close(tx, scope, ruling, until=said_at, by="user")
+            closed += 1
+    return closed
+
+
+def _names(wanted: set[str], fact: Known) -> bool:
+    """Tell whether a request's words name the fact: all of them, or all but one of many."""
+    said = set(words(f"{fact.text} {fact.subject}"))
+    missing = len(wanted - said)
+    return missing == 0 or (len(wanted) > 3 and missing == 1)  # noqa: PLR2004 - "of many"
+
+
+async def _postpone(core: Core, scope: Scope, claim: Claim, error: ModelError) -> None:
+    """Settle a session that got no answer: wait where waiting helps, else count the try."""
+    if isinstance(error, ModelRefused):
+        async with core.db.tenant(scope.tenant_id) as tx:
+            held = await _hold(tx, scope, claim)
+            if held is not None:
+                _spend(held[1], error.usage)
+                await _finish(tx, core, scope, claim, held[1], reason=error.code)
+        return
+    if isinstance(error, ModelUnavailable | ModelMisconfigured):
+        wait = timedelta(seconds=error.retry_after or 0)
+        floor = PROBE_AFTER if isinstance(error, ModelMisconfigured) else RETRY_AFTER
+        await _wait(core, scope, claim, error, max(wait, floor))
+        return
+    await _fail(core, scope, claim, error.code, error.usage)
+
+
+async def _fail(core: Core, scope: Scope, claim: Claim, reason: str, usage: Usage) -> None:
+    """Count a failed try: again after a growing wait, or `failed` when there were enough."""
+    async with core.db.tenant(scope.tenant_id) as tx:
+        held = await _hold(tx, scope, claim)
+        if held is None:
+            return
+        row = held[1]
+        _spend(row, usage)
+        row.reason = reason
+        if row.failures >= core.policy.max_attempts:
+            row.status, row.extract_after = "failed", None
+            return
+        row.status = "queued"
+        row.extract_after = now(tx) + min(RETRY_AFTER * 4 ** (row.failures - 1), LONGEST_WAIT)
+        await defer_retry(tx, scope, row.id, row.extract_after)
+
+
+async def _wait(core: Core, scope: Scope, claim: Claim, error: ModelError, wait: timedelta) -> None:
+    """Put a session back that could not be tried: it costs it nothing but time."""
+    async with core.db.tenant(scope.tenant_id) as tx:
+        held = await _hold(tx, scope, claim)
+        if held is None:
+            return
+        row = held[1]
+        _spend(row, error.usage)
+        row.failures -= 1
+        row.status, row.reason, row.extract_after = "queued", error.code, now(tx) + wait
+        await defer_retry(tx, scope, row.id, row.extract_after)

@@ -1,0 +1,277 @@
+"""Conversations come in: only the user's turns are kept, scrubbed, until they are extracted.
+
+A session waits for silence, its cap or an explicit end; then a job is deferred in the same
+transaction as its cause, so that what was acknowledged is never lost.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID, uuid4
+
+from sqlalchemy import ColumnElement, and_, delete, func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import Scope, now
+from app.errors import Conflict, Invalid
+from app.memory.core import Core
+from app.memory.echo import cut_echo
+from app.memory.guard import scrub
+from app.memory.jobs import defer_due, defer_extract
+from app.memory.users import ensure_user
+from app.models import IncognitoSession, Message, SeenMessage, Session
+from app.text import clean
+
+Role = Literal["user", "assistant", "system", "developer", "tool", "function"]
+
+MAX_AHEAD = timedelta(minutes=5)
+MAX_FUTURE = timedelta(days=1)
+EARLIEST_YEAR = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingTurn:
+    """One turn as the backend sent it: the text parts joined, None when there were none."""
+
+    role: Role
+    text: str | None
+    id: str | None = None
+    said_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What was done with the turns. `accepted` counts user turns now stored."""
+
+    session: str
+    status: str
+    accepted: int = 0
+    ignored: int = 0
+    duplicates: int = 0
+    extract_after: datetime | None = None
+
+
+def clamp_time(at: datetime | None, arrival: datetime) -> datetime:
+    """Give when something was said: never later than it arrived by more than clocks may differ.
+
+    Raises `Invalid` for before 2000 or more than a day ahead.
+    """
+    if at is None:
+        return arrival
+    if at.year < EARLIEST_YEAR or at > arrival + MAX_FUTURE:
+        raise Invalid("A time lies before 2000 or more than a day ahead.", code="bad_time")
+    return arrival if at > arrival + MAX_AHEAD else at
+
+
+async def append_turns(
+    tx: AsyncSession,
+    core: Core,
+    tenant_id: UUID,
+    user: str,
+    session: str,
+    turns: Sequence[IncomingTurn],
+    *,
+    end: bool = False,
+    memory: Literal["on", "off"] | None = None,
+) -> Receipt:
+    """Append turns to a session, creating user and session if need be, and end it if asked.
+
+    Joins the caller's transaction; the job that will extract is deferred in it. `memory="off"`
+    makes the session incognito for good; a later `"on"` raises `Conflict`.
+    """
+    scope, person = await ensure_user(tx, tenant_id, user)
+    if await _is_incognito(tx, core, scope, session, memory):
+        return Receipt(session, "skipped")
+    if person.memory != "on":
+        return Receipt(session, "skipped")
+    row = await _ensure_session(tx, scope, session)
+    fresh, duplicates = await _drop_known(tx, core, scope, row, turns)
+    accepted = await _store(tx, scope, row, fresh)
+    await _schedule(tx, core, scope, row, accepted=accepted, end=end)
+    return Receipt(
+        session,
+        row.status,
+        accepted=accepted,
+        ignored=len(turns) - duplicates - accepted,
+        duplicates=duplicates,
+        extract_after=row.extract_after,
+    )
+
+
+async def _is_incognito(
+    tx: AsyncSession, core: Core, scope: Scope, session: str, memory: str | None
+) -> bool:
+    """Tell whether the session leaves no trace; make it so, deleting its earlier turns, if asked."""
+    key = {
+        "tenant_id": scope.tenant_id,
+        "user_id": scope.user_id,
+        "digest": core.keyed_hash("incognito", scope.user_id, session),
+    }
+    if memory == "off":
+        await tx.execute(insert(IncognitoSession).values(**key).on_conflict_do_nothing())
+        await tx.execute(delete(Session).where(named(scope, session)))
+        return True
+    known = await tx.get(IncognitoSession, tuple(key.values())) is not None
+    if known and memory == "on":
+        raise Conflict("The session is incognito for good.", code="session_incognito")
+    return known
+
+
+def named(scope: Scope, session: str) -> ColumnElement[bool]:
+    """Select a session by the caller's own id."""
+    return and_(
+        Session.tenant_id == scope.tenant_id,
+        Session.user_id == scope.user_id,
+        Session.external_id == session,
+    )
+
+
+async def _ensure_session(tx: AsyncSession, scope: Scope, session: str) -> Session:
+    """Give the session with its row locked, creating it if need be."""
+    locked = select(Session).where(named(scope, session)).with_for_update()
+    row = await tx.scalar(locked)
+    if row is None:
+        await tx.execute(
+            insert(Session)
+            .values(
+                tenant_id=scope.tenant_id, user_id=scope.user_id, id=uuid4(), external_id=session
+            )
+            .on_conflict_do_nothing()
+        )
+        row = (await tx.scalars(locked)).one()
+    return row
+
+
+async def _drop_known(
+    tx: AsyncSession, core: Core, scope: Scope, row: Session, turns: Iterable[IncomingTurn]
+) -> tuple[list[IncomingTurn], int]:
+    """Give the user's turns whose ids were not seen before, remembering the ids; and the others'
+    number. Ids are remembered by keyed hash, also after the turn's text is gone.
+    """
+    of_user = [turn for turn in turns if turn.role == "user"]
+    digests = {
+        turn.id: core.keyed_hash("message", scope.user_id, row.id, turn.id)
+        for turn in of_user
+        if turn.id is not None
+    }
+    if not digests:
+        return of_user, 0
+    new = set(
+        await tx.scalars(
+            insert(SeenMessage)
+            .values(
+                [
+                    {
+                        "tenant_id": scope.tenant_id,
+                        "user_id": scope.user_id,
+                        "session_id": row.id,
+                        "digest": digest,
+                    }
+                    for digest in digests.values()
+                ]
+            )
+            .on_conflict_do_nothing()
+            .returning(SeenMessage.digest)
+        )
+    )
+    fresh: list[IncomingTurn] = []
+    for turn in of_user:
+        if turn.id is None:
+            fresh.append(turn)
+        elif digests[turn.id] in new:
+            new.discard(digests[turn.id])  # the same id twice in one call counts once
+            fresh.append(turn)
+    return fresh, len(of_user) - len(fresh)
+
+
+async def _store(
+    tx: AsyncSession, scope: Scope, row: Session, turns: Iterable[IncomingTurn]
+) -> int:
+    """Store scrubbed turns behind those that wait; give how many had any text."""
+    arrival = now(tx)
+    values: list[dict[str, object]] = []
+    secrets = 0
+    for turn in turns:
+        scrubbed = scrub(cut_echo(clean(turn.text or "")))
+        secrets += sum(scrubbed.found.values())
+        if scrubbed.text:
+            values.append(
+                {
+                    "external_id": turn.id,
+                    "text": scrubbed.text,
+                    "said_at": clamp_time(turn.said_at, arrival),
+                }
+            )
+    if not values:
+        return 0
+    last = await tx.scalar(
+        select(func.coalesce(func.max(Message.position), 0)).where(waiting(scope, row.id))
+    )
+    base = max(last or 0, row.user_turns)
+    await tx.execute(
+        insert(Message).values(
+            [
+                {
+                    "tenant_id": scope.tenant_id,
+                    "user_id": scope.user_id,
+                    "session_id": row.id,
+                    "position": base + n,
+                    **value,
+                }
+                for n, value in enumerate(values, 1)
+            ]
+        )
+    )
+    row.user_turns += len(values)
+    if secrets:
+        row.rejected = {**row.rejected, "secret": row.rejected.get("secret", 0) + secrets}
+    return len(values)
+
+
+def waiting(scope: Scope, session_id: UUID) -> ColumnElement[bool]:
+    """Select a session's turns that are not extracted yet."""
+    return and_(
+        Message.tenant_id == scope.tenant_id,
+        Message.user_id == scope.user_id,
+        Message.session_id == session_id,
+    )
+
+
+async def _schedule(
+    tx: AsyncSession, core: Core, scope: Scope, row: Session, *, accepted: int, end: bool
+) -> None:
+    """Move the session's deadline, or queue it when it has ended or is full."""
+    policy, at = core.policy, now(tx)
+    if accepted or row.status == "open":
+        if row.status in {"done", "failed"}:
+            row.status, row.reason, row.ended, row.opened_at = "open", None, False, at
+        row.last_activity_at = at
+        row.extract_after = min(at + policy.session_silence, row.opened_at + policy.session_cap)
+        await defer_due(tx, scope, row.id, row.extract_after)
+    turns, characters = (
+        await tx.execute(
+            select(func.count(), func.coalesce(func.sum(func.char_length(Message.text)), 0)).where(
+                waiting(scope, row.id)
+            )
+        )
+    ).one()
+    full = turns >= policy.session_max_turns or characters >= policy.session_max_characters
+    if end or full:
+        await queue_session(tx, scope, row, turns=turns)
+
+
+async def queue_session(tx: AsyncSession, scope: Scope, row: Session, *, turns: int) -> None:
+    """End the session: extract what waits, or be done when nothing does."""
+    row.ended = True
+    if row.status == "extracting":
+        return  # whoever extracts looks for newer turns in its own commit
+    if turns == 0:
+        if row.status in {"open", "queued"}:
+            row.status, row.extract_after = "done", None
+            row.extracted_at = row.extracted_at or now(tx)
+        return
+    if row.status in {"open", "queued"}:
+        row.status, row.extract_after = "queued", now(tx)
+        await defer_extract(tx, scope, row.id)

@@ -1,0 +1,259 @@
+"""Proposals become facts: neighbours, judgement, one commit. Every way in ends here.
+
+`prepare` may wait for the embedder and the judge and holds no connection meanwhile; `commit` joins
+the transaction of its caller, who has locked the user's row. What changed between the two is judged
+by the rules, at once and under the lock, so that no race leaves two live facts of one subject.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final
+from uuid import UUID
+
+from pgvector import HalfVector
+from sqlalchemy import ColumnElement, or_, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import Scope, now
+from app.embeddings import EmbedderError, Vector
+from app.llm import Judgement, ModelError, Pair
+from app.memory.core import Core
+from app.memory.reconcile import Known, Proposal, Ruling, plan
+from app.memory.write import Outcome, Prepared, write
+from app.models import Fact, Unlearned
+from app.rules import RulesJudge
+from app.text import fold, words
+
+NEIGHBOURS: Final = 10
+"""Most similar facts that each proposal is judged against, besides those of its subject."""
+
+_rules = RulesJudge()
+
+_SIMILAR = text(
+    """
+    select p.n - 1 as n, near.id
+    from unnest(cast(:vectors as text[])) with ordinality as p (vector, n)
+    cross join lateral (
+      select id, (embedding <=> cast(p.vector as halfvec)) + 0 as distance
+      from memory_fact
+      where tenant_id = :tenant_id and user_id = :user_id
+        and superseded_at is null and quarantined_at is null and forgotten_at is null
+        and embedding_model = :model
+      order by distance limit :most
+    ) near
+    where near.distance <= 1 - cast(:floor as float8)
+    """
+)
+
+
+async def prepare(
+    core: Core, scope: Scope, proposals: Sequence[Proposal], *, patience: float | None = None
+) -> Prepared:
+    """Embed and judge proposals against the user's facts and each other, in at most one call.
+
+    After `patience` seconds, or when the judge fails and `patience` is given, the rules decide
+    instead; without it a `ModelError` is the caller's. Holds no connection while it waits.
+    """
+    vectors = await _embed(core, proposals)
+    async with core.db.tenant(scope.tenant_id) as tx:
+        prepared = Prepared(proposals, now(tx), vectors)
+        neighbours = await _neighbours(tx, core, scope, prepared)
+    pairs = _pairs(prepared, neighbours)
+    if pairs:
+        judgement, judge = await _judge(core, [pair for _, _, pair in pairs], patience)
+        prepared.usage = judgement.usage
+        for (old, new, _), verdict in zip(pairs, judgement.verdicts, strict=True):
+            prepared.rulings[old, new] = Ruling(old, new, verdict, judge)
+    return prepared
+
+
+async def _embed(core: Core, proposals: Sequence[Proposal]) -> dict[UUID, Vector]:
+    try:
+        vectors = await core.embedder.embed([proposal.text for proposal in proposals])
+    except EmbedderError:
+        return {}  # kept and found by their words; a job embeds them later
+    return {proposal.id: vector for proposal, vector in zip(proposals, vectors, strict=True)}
+
+
+async def _judge(
+    core: Core, pairs: Sequence[Pair], patience: float | None
+) -> tuple[Judgement, str]:
+    try:
+        async with asyncio.timeout(patience):
+            return await core.judge.judge(pairs), core.judge.name
+    except (TimeoutError, ModelError):
+        if patience is None:
+            raise
+    return await _rules.judge(pairs), _rules.name
+
+
+async def _neighbours(
+    tx: AsyncSession, core: Core, scope: Scope, prepared: Prepared
+) -> list[tuple[int, Known]]:
+    """Give (number of the proposal, live fact) for facts of its subject and similar ones."""
+    proposals = prepared.proposals
+    found: set[tuple[int, UUID]] = set()
+    embedded = [p for p in proposals if p.id in prepared.vectors]
+    if embedded:
+        rows = await tx.execute(
+            _SIMILAR,
+            {
+                "vectors": [HalfVector(prepared.vectors[p.id]).to_text() for p in embedded],
+                "tenant_id": scope.tenant_id,
+                "user_id": scope.user_id,
+                "model": core.embedder.name,
+                "most": NEIGHBOURS,
+                "floor": core.embedder.neighbour_floor,
+            },
+        )
+        number = {p.id: n for n, p in enumerate(proposals)}
+        found |= {(number[embedded[row.n].id], row.id) for row in rows}
+    by_subject = await load_facts(
+        tx,
+        scope,
+        Fact.subject.in_({p.subject for p in proposals}),
+        or_(live(), Fact.id.in_({fact_id for _, fact_id in found})),
+    )
+    found |= {
+        (n, fact.id)
+        for n, p in enumerate(proposals)
+        for fact in by_subject
+        if fact.subject == p.subject
+    }
+    known = {
+        fact.id: fact
+        for fact in await load_facts(tx, scope, Fact.id.in_({i for _, i in found}), live())
+    }
+    return sorted(
+        ((n, known[fact_id]) for n, fact_id in found if fact_id in known),
+        key=lambda item: (item[0], item[1].id.hex),
+    )
+
+
+def live() -> ColumnElement[bool]:
+    """Select facts that are served: not superseded, quarantined or forgotten."""
+    return (
+        Fact.superseded_at.is_(None) & Fact.quarantined_at.is_(None) & Fact.forgotten_at.is_(None)
+    )
+
+
+async def load_facts(
+    tx: AsyncSession, scope: Scope, *conditions: ColumnElement[bool], newest: int | None = None
+) -> list[Known]:
+    """Give the user's facts that meet the conditions, newest first, at most `newest` of them."""
+    rows = await tx.execute(
+        select(
+            Fact.id,
+            Fact.text,
+            Fact.kind,
+            Fact.subject,
+            Fact.slot,
+            Fact.fingerprint,
+            Fact.source,
+            Fact.said_at,
+            Fact.last_confirmed_at,
+            Fact.valid_from,
+            Fact.superseded_at.is_not(None),
+            Fact.superseded_by,
+        )
+        .where(Fact.tenant_id == scope.tenant_id, Fact.user_id == scope.user_id, *conditions)
+        .order_by(Fact.created_at.desc(), Fact.id.desc())
+        .limit(newest)
+    )
+    return [Known(*row) for row in rows]
+
+
+def _pairs(
+    prepared: Prepared, neighbours: Iterable[tuple[int, Known]]
+) -> list[tuple[UUID, UUID, Pair]]:
+    """Pair every proposal with its neighbours, and with earlier proposals that may be about the
+    same: of the same subject, or sharing a word.
+    """
+    proposals = prepared.proposals
+    pairs = [
+        (fact.id, proposals[n].id, Pair(fact.statement(), proposals[n].statement()))
+        for n, fact in neighbours
+        if fact.fingerprint != proposals[n].fingerprint and not proposals[n].quarantine
+    ]
+    ordered = sorted((p for p in proposals if not p.quarantine), key=lambda p: p.said_at)
+    bags = {p.id: set(words(p.text)) for p in ordered}
+    for i, new in enumerate(ordered):
+        for old in ordered[:i]:
+            related = old.subject == new.subject or bags[old.id] & bags[new.id]
+            if related and old.fingerprint != new.fingerprint:
+                pairs.append((old.id, new.id, Pair(old.statement(), new.statement())))
+    return pairs
+
+
+async def commit(
+    tx: AsyncSession, core: Core, scope: Scope, prepared: Prepared, *, by: str
+) -> Outcome:
+    """Write what the proposals come to, in the caller's transaction under the user's row lock.
+
+    `by` names the actor in the facts' events. Bumping the user's revision or epoch is the caller's.
+    """
+    proposals = prepared.proposals
+    if not proposals:
+        return Outcome()
+    slots = {p.slot for p in proposals if p.slot}
+    judged = {old for old, _ in prepared.rulings}
+    facts = await load_facts(
+        tx,
+        scope,
+        Fact.quarantined_at.is_(None),
+        Fact.forgotten_at.is_(None),
+        or_(
+            Fact.fingerprint.in_({p.fingerprint for p in proposals}) & live(),
+            Fact.id.in_(judged) & live(),
+            Fact.subject.in_({p.subject for p in proposals}),
+            Fact.slot.in_(slots),
+            (Fact.created_at >= prepared.read_at) & live(),
+        ),
+    )
+    unlearned = await _unlearned(tx, core, scope, proposals)
+    decided = plan(
+        proposals,
+        facts,
+        lambda old, new: prepared.rulings.get((old.id, new.id)) or _rule_on(old, new),
+        unlearned=lambda proposal: proposal.id in unlearned,
+    )
+    return await write(tx, core, scope, prepared, decided, by)
+
+
+def _rule_on(old: Known, new: Proposal) -> Ruling | None:
+    """Judge by rule what no judge saw: a fact that came or changed since `prepare`."""
+    if old.subject != new.subject:
+        return None
+    verdict = _rules.relation(old.statement(), new.statement())
+    return Ruling(old.id, new.id, verdict, _rules.name)
+
+
+async def _unlearned(
+    tx: AsyncSession, core: Core, scope: Scope, proposals: Iterable[Proposal]
+) -> set[UUID]:
+    """Give the extracted proposals whose words the user had deleted."""
+    digests = {
+        digest: proposal.id
+        for proposal in proposals
+        if proposal.evidence
+        for digest in unlearned_digests(core, scope, proposal.text, proposal.evidence.quote)
+    }
+    if not digests:
+        return set()
+    rows = await tx.scalars(
+        select(Unlearned.digest).where(
+            Unlearned.tenant_id == scope.tenant_id,
+            Unlearned.user_id == scope.user_id,
+            Unlearned.digest.in_(digests),
+        )
+    )
+    return {digests[digest] for digest in rows}
+
+
+def unlearned_digests(core: Core, scope: Scope, *texts: str | None) -> list[bytes]:
+    """Give the keyed hashes under which deleted words are remembered."""
+    return [
+        core.keyed_hash("unlearned", scope.user_id, fold(said).rstrip(" .!?"))
+        for said in texts
+        if said
+    ]

@@ -1,0 +1,265 @@
+"""What becomes of proposals beside the facts that are there: the decision alone, no database.
+
+Supersede, never overwrite; when unsure, both stay. Time decides who wins, not the order of arrival:
+an old statement that arrives late goes to its place in history.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from app.llm import Kind, Statement, Verdict
+from app.rules import same_subject
+
+USER_WRITTEN: Final = frozenset({"transcript", "api", "page", "import"})
+"""Sources that speak for the user. `mcp` is a model's own words."""
+
+
+@dataclass(slots=True)
+class Known:
+    """A stored fact as reconciliation sees it; `superseded_by` is set for one in history."""
+
+    id: UUID
+    text: str
+    kind: Kind
+    subject: str
+    slot: str | None
+    fingerprint: bytes
+    source: str
+    said_at: datetime
+    last_confirmed_at: datetime
+    valid_from: datetime | None = None
+    superseded: bool = False
+    superseded_by: UUID | None = None
+
+    @property
+    def begins_at(self) -> datetime:
+        """When it became true, as far as is known."""
+        return self.valid_from or self.said_at
+
+    def statement(self) -> Statement:
+        """Give what a judge may see."""
+        return Statement(self.text, self.kind, self.subject, self.last_confirmed_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the user said it."""
+
+    session_id: UUID
+    message_id: str | None
+    quote: str
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A candidate that passed every check; `id` is the fact's, should it become one."""
+
+    id: UUID
+    text: str
+    kind: Kind
+    subject: str
+    slot: str | None
+    fingerprint: bytes
+    source: str
+    said_at: datetime
+    evidence: Source | None = None
+    extractor: str | None = None
+    valid_from: datetime | None = None
+    expires_at: datetime | None = None
+    pinned: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    closes: bool = False
+    quarantine: str | None = None
+
+    @property
+    def begins_at(self) -> datetime:
+        """When it became true, as far as is known."""
+        return self.valid_from or self.said_at
+
+    def statement(self) -> Statement:
+        """Give what a judge may see."""
+        return Statement(self.text, self.kind, self.subject, self.said_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A verdict on two facts, with the judge that gave it; `new` is None for a mere closing."""
+
+    old: UUID
+    new: UUID | None
+    verdict: Verdict
+    judge: str
+
+
+@dataclass(slots=True)
+class Plan:
+    """What to write, in order: `ended` before `added`, for a slot holds one live fact."""
+
+    added: list[tuple[Proposal, bool]] = field(default_factory=list)
+    """New facts; True where the slot of the subject is theirs alone."""
+    history: list[tuple[Proposal, UUID, datetime]] = field(default_factory=list)
+    """Late statements: superseded from the start by this fact, true until this time."""
+    confirmed: list[tuple[UUID, Proposal]] = field(default_factory=list)
+    ended: list[tuple[UUID, UUID | None, datetime]] = field(default_factory=list)
+    """Facts superseded by another, or by none when only closed; true until this time."""
+    relinked: list[tuple[UUID, UUID, datetime]] = field(default_factory=list)
+    """Facts of history whose successor is now this one; true until this time."""
+    quarantined: list[Proposal] = field(default_factory=list)
+    rulings: list[Ruling] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    """Reasons of proposals that came to nothing."""
+
+
+Lookup = Callable[[Known, Proposal], Ruling | None]
+
+
+def plan(
+    proposals: Sequence[Proposal],
+    facts: Iterable[Known],
+    ruling_on: Lookup,
+    *,
+    unlearned: Callable[[Proposal], bool] = lambda _: False,
+) -> Plan:
+    """Decide for all proposals of one commit, earliest statement first.
+
+    `facts` are the live ones that matter and the history of the subjects proposed. `ruling_on`
+    gives the verdict on a fact (stored, or proposed a moment ago) and a proposal, None where the
+    pair was never judged.
+    """
+    state = _State(ruling_on, unlearned)
+    for fact in facts:
+        state.facts[fact.id] = fact
+    for proposal in sorted(proposals, key=lambda p: p.said_at):
+        state.settle(proposal)
+    return state.plan
+
+
+class _State:
+    """The user's facts while proposals are settled one after the other."""
+
+    def __init__(self, ruling_on: Lookup, unlearned: Callable[[Proposal], bool]) -> None:
+        self.facts: dict[UUID, Known] = {}
+        self.plan = Plan()
+        self._ruling_on = ruling_on
+        self._unlearned = unlearned
+
+    def settle(self, new: Proposal) -> None:
+        if new.quarantine:
+            self.plan.quarantined.append(new)
+            return
+        live = [fact for fact in self.facts.values() if not fact.superseded]
+        if not new.closes and (same := self._repeated(new, live)):
+            self._confirm(same, new)
+            return
+        contradicted = self._contradicted(new, live)
+        if new.closes:
+            for old in contradicted:
+                if old.last_confirmed_at <= new.said_at:
+                    self._end(old, None, new.begins_at)
+            return
+        if self._unlearned(new):
+            self.plan.dropped.append("deleted")
+            return
+        later = [fact for fact in contradicted if fact.last_confirmed_at > new.said_at]
+        if later:
+            self._into_history(new, min(later, key=lambda fact: fact.begins_at))
+            return
+        if new.source not in USER_WRITTEN:
+            contradicted = [fact for fact in contradicted if fact.source not in USER_WRITTEN]
+        for old in contradicted:
+            self._end(old, new.id, new.begins_at)
+        self._add(new, live)
+
+    def _repeated(self, new: Proposal, live: Iterable[Known]) -> Known | None:
+        found: Known | None = None
+        for fact in live:
+            if fact.fingerprint == new.fingerprint:
+                return fact
+            ruling = self._ruling_on(fact, new)
+            if found is None and ruling and ruling.verdict.relation == "DUPLICATE":
+                found = fact
+                self.plan.rulings.append(Ruling(fact.id, None, ruling.verdict, ruling.judge))
+        return found
+
+    def _contradicted(self, new: Proposal, live: Iterable[Known]) -> list[Known]:
+        """Give the facts that `new` contradicts: judged so, and about the same subject by code."""
+        found: list[Known] = []
+        for fact in live:
+            ruling = self._ruling_on(fact, new)
+            if ruling is None or ruling.verdict.relation != "CONTRADICTS":
+                continue
+            if not same_subject(fact.subject, new.subject):
+                self.plan.dropped.append("unrelated_contradiction")
+                continue
+            found.append(fact)
+            self.plan.rulings.append(
+                Ruling(fact.id, None if new.closes else new.id, ruling.verdict, ruling.judge)
+            )
+        return found
+
+    def _confirm(self, fact: Known, new: Proposal) -> None:
+        fact.last_confirmed_at = max(fact.last_confirmed_at, new.said_at)
+        self.plan.confirmed.append((fact.id, new))
+
+    def _end(self, old: Known, by: UUID | None, at: datetime) -> None:
+        old.superseded, old.superseded_by = True, by
+        self.plan.ended.append((old.id, by, max(at, old.begins_at)))
+
+    def _add(self, new: Proposal, live: Iterable[Known]) -> None:
+        alone = new.slot is not None and not any(
+            fact.slot == new.slot and not fact.superseded for fact in live
+        )
+        self.plan.added.append((new, alone))
+        self._remember(new, slot=new.slot if alone else None)
+
+    def _remember(self, new: Proposal, *, slot: str | None, successor: UUID | None = None) -> None:
+        self.facts[new.id] = Known(
+            id=new.id,
+            text=new.text,
+            kind=new.kind,
+            subject=new.subject,
+            slot=slot,
+            fingerprint=new.fingerprint,
+            source=new.source,
+            said_at=new.said_at,
+            last_confirmed_at=new.said_at,
+            valid_from=new.valid_from,
+            superseded=successor is not None,
+            superseded_by=successor,
+        )
+
+    def _into_history(self, new: Proposal, winner: Known) -> None:
+        """Insert a late statement where its time puts it in the chain that ends in `winner`."""
+        chain = sorted(self._chain(winner), key=lambda fact: fact.begins_at)
+        for fact in chain:
+            if fact.fingerprint == new.fingerprint:
+                self._confirm(fact, new)
+                return
+        successor = next((f for f in chain if f.begins_at > new.begins_at), winner)
+        self.plan.history.append((new, successor.id, max(successor.begins_at, new.begins_at)))
+        for fact in chain:
+            if fact.superseded_by == successor.id and fact.begins_at <= new.begins_at:
+                fact.superseded_by = new.id
+                self.plan.relinked.append((fact.id, new.id, new.begins_at))
+        self._remember(new, slot=None, successor=successor.id)
+
+    def _chain(self, winner: Known) -> list[Known]:
+        """Give `winner` and all of its subject that it superseded, directly or not."""
+        chain, ids = [winner], {winner.id}
+        grown = True
+        while grown:
+            grown = False
+            for fact in self.facts.values():
+                if (
+                    fact.id not in ids
+                    and fact.superseded_by in ids
+                    and same_subject(fact.subject, winner.subject)
+                ):
+                    chain.append(fact)
+                    ids.add(fact.id)
+                    grown = True
+        return chain

@@ -1,0 +1,94 @@
+"""People, by the caller's own id: looked up in a directory, then known by a random id of ours.
+
+A user exists from the first write. Reads of an unseen user create nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+from uuid import UUID, uuid4
+
+from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import Scope
+from app.models import User, UserDirectory
+
+MemoryMode = Literal["on", "paused", "restricted"]
+
+
+@dataclass(frozen=True, slots=True)
+class UserSettings:
+    """What a user or their backend decided. Unseen users have the defaults."""
+
+    memory: MemoryMode = "on"
+    locale: str | None = None
+    timezone: str | None = None
+
+
+async def find_user(tx: AsyncSession, tenant_id: UUID, external_id: str) -> Scope | None:
+    """Give the scope of a user that exists, else None."""
+    user_id = await tx.scalar(
+        select(UserDirectory.user_id).where(
+            UserDirectory.tenant_id == tenant_id, UserDirectory.external_id == external_id
+        )
+    )
+    return Scope(tenant_id, user_id) if user_id else None
+
+
+async def ensure_user(tx: AsyncSession, tenant_id: UUID, external_id: str) -> tuple[Scope, User]:
+    """Give the user, creating it if need be, its row locked against erasure until commit."""
+    while True:
+        scope = await find_user(tx, tenant_id, external_id)
+        if scope is not None:
+            user = await lock_user(tx, scope, exclusive=False)
+            if user is not None:
+                return scope, user
+        created = await tx.scalar(
+            insert(UserDirectory)
+            .values(tenant_id=tenant_id, external_id=external_id, user_id=uuid4())
+            .on_conflict_do_nothing()
+            .returning(UserDirectory.user_id)
+        )
+        if created is not None:
+            user = User(tenant_id=tenant_id, user_id=created)
+            tx.add(user)
+            await tx.flush()
+            await tx.refresh(user)
+            return Scope(tenant_id, created), user
+        # Somebody else created it a moment ago (look again), or is erasing it (start afresh).
+
+
+async def lock_user(tx: AsyncSession, scope: Scope, *, exclusive: bool = True) -> User | None:
+    """Lock the user's row until commit: exclusively before facts change, else against erasure."""
+    return await tx.scalar(
+        select(User)
+        .where(User.tenant_id == scope.tenant_id, User.user_id == scope.user_id)
+        .with_for_update(read=not exclusive, key_share=True)
+        .execution_options(populate_existing=True)
+    )
+
+
+async def read_settings(tx: AsyncSession, tenant_id: UUID, external_id: str) -> UserSettings:
+    """Read a user's settings; the defaults for an unseen user."""
+    scope = await find_user(tx, tenant_id, external_id)
+    user = await tx.get(User, (tenant_id, scope.user_id)) if scope else None
+    if user is None:
+        return UserSettings()
+    return UserSettings(user.memory, user.locale, user.timezone)  # type: ignore[arg-type] # CHECKed
+
+
+async def write_settings(
+    tx: AsyncSession, tenant_id: UUID, external_id: str, settings: UserSettings
+) -> UserSettings:
+    """Replace a user's settings. A new `memory` moves the epoch: it holds from this commit on."""
+    scope, _ = await ensure_user(tx, tenant_id, external_id)
+    user = await lock_user(tx, scope)
+    if user is None:
+        raise RuntimeError("the row is locked against erasure")
+    if user.memory != settings.memory:
+        user.epoch += 1
+    user.memory = settings.memory
+    user.locale = settings.locale
+    user.timezone = settings.timezone
+    return settings

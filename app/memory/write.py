@@ -1,0 +1,261 @@
+"""Writing a plan down: rows, evidence, verdicts and events, in the caller's transaction."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+from pgvector import HalfVector
+from sqlalchemy import ARRAY, Text, cast, func, insert, select, tuple_, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import Scope, now
+from app.embeddings import Vector
+from app.llm import Usage
+from app.memory import guard
+from app.memory.core import Core
+from app.memory.jobs import defer_embed
+from app.memory.reconcile import Plan, Proposal, Ruling
+from app.models import Evidence, Fact, FactEvent, FactVerdict
+from app.text import words
+
+EMBED_AGAIN_AFTER: Final = timedelta(seconds=30)
+
+
+@dataclass(slots=True)
+class Prepared:
+    """Proposals with their vectors and the verdicts on them, as of the moment `read_at`."""
+
+    proposals: Sequence[Proposal]
+    read_at: datetime
+    vectors: dict[UUID, Vector] = field(default_factory=dict)
+    rulings: dict[tuple[UUID, UUID], Ruling] = field(default_factory=dict)
+    usage: Usage = Usage()
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a commit wrote: ids by what became of them, and why the rest was dropped."""
+
+    added: list[UUID] = field(default_factory=list)
+    confirmed: list[UUID] = field(default_factory=list)
+    superseded: list[UUID] = field(default_factory=list)
+    quarantined: list[UUID] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+
+
+async def write(
+    tx: AsyncSession, core: Core, scope: Scope, prepared: Prepared, decided: Plan, by: str
+) -> Outcome:
+    """Write what was decided; `by` names the actor in the facts' events."""
+    outcome = Outcome(dropped=decided.dropped)
+    at = now(tx)
+    events: list[tuple[UUID, str]] = []
+    for old, successor, until in decided.ended:
+        await _end(tx, scope, old, successor, at, until)
+        outcome.superseded.append(old)
+        events.append((old, "superseded" if successor else "closed"))
+    for old, successor, until in decided.relinked:
+        await _relink(tx, scope, old, successor, until)
+    rows: list[Fact] = []
+    for proposal, alone in decided.added:
+        rows.append(_row(core, scope, prepared, proposal, alone=alone))
+        outcome.added.append(proposal.id)
+        events.append((proposal.id, "added"))
+    for proposal, successor, until in decided.history:
+        row = _row(core, scope, prepared, proposal, alone=True)
+        row.superseded_at, row.superseded_by, row.valid_to = at, successor, until
+        rows.append(row)
+        outcome.added.append(proposal.id)
+        events += [(proposal.id, "added"), (proposal.id, "superseded")]
+    for proposal in decided.quarantined:
+        row = _row(core, scope, prepared, proposal, alone=True)
+        row.quarantined_at, row.quarantine_reason = at, proposal.quarantine
+        rows.append(row)
+        outcome.quarantined.append(proposal.id)
+        events.append((proposal.id, "quarantined"))
+    for n, row in enumerate(rows):
+        # One instant each, in the order said: lists and blocks are sorted by it.
+        row.created_at = at + timedelta(microseconds=n)
+    tx.add_all(rows)
+    await tx.flush()
+    for fact_id, proposal in decided.confirmed:
+        await _confirm(tx, scope, fact_id, proposal)
+        outcome.confirmed.append(fact_id)
+        events.append((fact_id, "confirmed"))
+    sources = [(row_id, p) for row_id, p in decided.confirmed]
+    sources += [(p.id, p) for p, *_ in (*decided.added, *decided.history)]
+    sources += [(p.id, p) for p in decided.quarantined]
+    tx.add_all(_evidence(scope, fact_id, p) for fact_id, p in sources if p.evidence)
+    await _record(tx, scope, decided, prepared, rows, events, by)
+    if any(row.embedding is None for row in rows):
+        await defer_embed(tx, scope, at + EMBED_AGAIN_AFTER)
+    return outcome
+
+
+async def _end(
+    tx: AsyncSession, scope: Scope, old: UUID, successor: UUID | None, at: datetime, until: datetime
+) -> None:
+    await tx.execute(
+        update(Fact)
+        .where(_fact(scope, old))
+        .values(
+            superseded_at=at,
+            superseded_by=successor,
+            valid_to=until,
+            revision=Fact.revision + 1,
+        )
+    )
+
+
+async def _relink(
+    tx: AsyncSession, scope: Scope, old: UUID, successor: UUID, until: datetime
+) -> None:
+    await tx.execute(
+        update(Fact)
+        .where(_fact(scope, old))
+        .values(superseded_by=successor, valid_to=until, revision=Fact.revision + 1)
+    )
+
+
+async def _confirm(tx: AsyncSession, scope: Scope, fact_id: UUID, proposal: Proposal) -> None:
+    await tx.execute(
+        update(Fact)
+        .where(_fact(scope, fact_id))
+        .values(
+            last_confirmed_at=func.greatest(Fact.last_confirmed_at, proposal.said_at),
+            confirmations=Fact.confirmations + 1,
+        )
+    )
+
+
+def _fact(scope: Scope, fact_id: UUID) -> Any:
+    return tuple_(Fact.tenant_id, Fact.user_id, Fact.id) == tuple_(
+        scope.tenant_id, scope.user_id, fact_id
+    )
+
+
+def _row(core: Core, scope: Scope, prepared: Prepared, p: Proposal, *, alone: bool) -> Fact:
+    vector = prepared.vectors.get(p.id)
+    return Fact(
+        tenant_id=scope.tenant_id,
+        user_id=scope.user_id,
+        id=p.id,
+        text=p.text,
+        kind=p.kind,
+        subject=p.subject,
+        slot=p.slot if alone else None,
+        fingerprint=p.fingerprint,
+        words=search_vector(p.text),
+        embedding=None if vector is None else HalfVector(vector),
+        embedding_model=None if vector is None else core.embedder.name,
+        source=p.source,
+        source_session_id=p.evidence.session_id if p.evidence else None,
+        source_message_id=p.evidence.message_id if p.evidence else None,
+        source_quote=p.evidence.quote if p.evidence else None,
+        extractor=p.extractor,
+        guard_version=guard.VERSION,
+        said_at=p.said_at,
+        valid_from=p.valid_from,
+        last_confirmed_at=p.said_at,
+        expires_at=p.expires_at,
+        pinned=p.pinned,
+        extra=dict(p.extra),
+    )
+
+
+def search_vector(fact: str) -> Any:
+    """Give the expression that stores a text's search lexemes."""
+    return func.array_to_tsvector(cast(sorted(set(words(fact))), ARRAY(Text)))
+
+
+def _evidence(scope: Scope, fact_id: UUID, proposal: Proposal) -> Evidence:
+    source = proposal.evidence
+    if source is None:
+        raise ValueError("only a transcript's proposal has evidence")
+    return Evidence(
+        tenant_id=scope.tenant_id,
+        user_id=scope.user_id,
+        id=uuid4(),
+        fact_id=fact_id,
+        session_id=source.session_id,
+        message_id=source.message_id,
+        quote=source.quote,
+        said_at=source.said_at,
+    )
+
+
+async def _record(
+    tx: AsyncSession,
+    scope: Scope,
+    decided: Plan,
+    prepared: Prepared,
+    rows: Iterable[Fact],
+    events: Iterable[tuple[UUID, str]],
+    by: str,
+) -> None:
+    """Keep every verdict on stored facts, also that two are independent, and every event."""
+    stored = {row.id for row in rows}
+    kept = {(ruling.old, ruling.new): ruling for ruling in decided.rulings}
+    for key, ruling in prepared.rulings.items():
+        if ruling.new in stored and ruling.verdict.relation == "INDEPENDENT":
+            kept.setdefault(key, ruling)
+    known = stored | {
+        row
+        for row in await tx.scalars(
+            select(Fact.id).where(
+                Fact.tenant_id == scope.tenant_id,
+                Fact.user_id == scope.user_id,
+                Fact.id.in_({ruling.old for ruling in kept.values()}),
+            )
+        )
+    }
+    tx.add_all(
+        _verdict(scope, ruling)
+        for ruling in kept.values()
+        if ruling.old in known and (ruling.new is None or ruling.new in stored)
+    )
+    await record_events(tx, scope, events, by)
+
+
+async def close(
+    tx: AsyncSession, scope: Scope, ruling: Ruling, *, until: datetime, by: str
+) -> None:
+    """End a fact without a successor, keeping the verdict so that it can be restored."""
+    await _end(tx, scope, ruling.old, None, now(tx), until)
+    tx.add(_verdict(scope, ruling))
+    await record_events(tx, scope, [(ruling.old, "closed")], by)
+
+
+def _verdict(scope: Scope, ruling: Ruling) -> FactVerdict:
+    return FactVerdict(
+        tenant_id=scope.tenant_id,
+        user_id=scope.user_id,
+        id=uuid4(),
+        old_id=ruling.old,
+        new_id=ruling.new,
+        verdict=ruling.verdict.relation,
+        reason=ruling.verdict.reason,
+        judge=ruling.judge,
+    )
+
+
+async def record_events(
+    tx: AsyncSession, scope: Scope, events: Iterable[tuple[UUID, str]], by: str
+) -> None:
+    """Append what happened to facts, by whom, to their history."""
+    values = [
+        {
+            "tenant_id": scope.tenant_id,
+            "user_id": scope.user_id,
+            "id": uuid4(),
+            "fact_id": fact_id,
+            "at": now(tx) + timedelta(microseconds=n),
+            "what": what,
+            "by": by,
+        }
+        for n, (fact_id, what) in enumerate(events)
+    ]
+    if values:
+        await tx.execute(insert(FactEvent), values)
