@@ -1,11 +1,15 @@
-"""What the model is told, in named versions: a stored fact names the version that found it.
+"""What the model is told: the system prompts in named versions, and the form of every question.
 
-A version never changes once it has been in use; a better prompt is a new entry, so that facts
-found by a poor one can be named, and taken back, later.
+A stored fact names the version that found it. So a version never changes once it has been in use;
+a better prompt is a new entry, and facts found by a poor one can be taken back later. A person's
+words stand in the question only, never in a system prompt.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, get_args
+
+from app.llm import Kind, Pair, Relation, Statement, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +110,93 @@ later time", "different tools can coexist"."""
 
 PROMPTS: Final[dict[str, Prompt]] = {"1": Prompt(extract=_EXTRACT_1, judge=_JUDGE_1)}
 LATEST: Final = "1"
+
+
+def _schema(key: str, **properties: object) -> dict[str, object]:
+    """An object with one list of objects, in the subset of JSON Schema that the API can enforce."""
+    item = {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {key: {"type": "array", "items": item}},
+        "required": [key],
+        "additionalProperties": False,
+    }
+
+
+_STRING: Final = {"type": "string"}
+_INTEGER: Final = {"type": "integer"}
+FACTS_SCHEMA: Final = _schema(
+    "facts",
+    text=_STRING,
+    kind={"type": "string", "enum": list(get_args(Kind))},
+    subject=_STRING,
+    turn=_INTEGER,
+    quote=_STRING,
+    valid_from={"anyOf": [_STRING, {"type": "null"}]},
+)
+VERDICTS_SCHEMA: Final = _schema(
+    "verdicts",
+    pair=_INTEGER,
+    verdict={"type": "string", "enum": list(get_args(Relation))},
+    reason=_STRING,
+)
+
+
+def weight(text: str) -> int:
+    """Characters, or half of what escaping makes of them: markup may not overfill a window."""
+    return max(len(text), len(escape(text)) // 2)
+
+
+def escape(text: str) -> str:
+    """Make text unable to close or open a tag of a question."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def unescape(text: str) -> str:
+    """Undo `escape` in what the model gives back."""
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+def render_turns(
+    turns: Sequence[Turn], known: Sequence[Statement], instructions: str | None
+) -> str:
+    """The extractor's question: the tenant's wishes, what is known, what was said."""
+    lines = []
+    if instructions:
+        lines.append(f"<tenant_instructions>\n{escape(instructions)}\n</tenant_instructions>")
+    lines.append("<known_facts>")
+    lines += [
+        f'<fact n="{n}" kind="{fact.kind}"><subject>{escape(fact.subject)}</subject>'
+        f"<text>{escape(fact.text)}</text></fact>"
+        for n, fact in enumerate(known, start=1)
+    ]
+    lines += ["</known_facts>", "<turns>"]
+    lines += [
+        f'<turn n="{turn.n}" said_at="{turn.said_at.isoformat()}">{escape(turn.text)}</turn>'
+        for turn in turns
+    ]
+    lines.append("</turns>")
+    return "\n".join(lines)
+
+
+def render_pairs(pairs: Sequence[tuple[int, Pair]]) -> str:
+    """The judge's question: pairs, each under its number."""
+
+    def statement(tag: str, said: Statement) -> str:
+        return (
+            f'<{tag} kind="{said.kind}" said_at="{said.said_at.isoformat()}">'
+            f"<subject>{escape(said.subject)}</subject><text>{escape(said.text)}</text></{tag}>"
+        )
+
+    lines = ["<pairs>"]
+    lines += [
+        f'<pair n="{n}">\n{statement("old", pair.old)}\n{statement("new", pair.new)}\n</pair>'
+        for n, pair in pairs
+    ]
+    lines.append("</pairs>")
+    return "\n".join(lines)
