@@ -1,6 +1,6 @@
 """The seam to whatever reads conversations: an extractor proposes facts, a judge compares them.
 
-Two implementations exist: Claude (in this module) and the keyless rules (`app.rules`). Everything
+Two implementations exist: Claude (`app.claude`) and the keyless rules (`app.rules`). Everything
 behind the seam is untrusted: quotes, lengths, kinds and secrets are checked again by `app.memory`.
 """
 
@@ -161,6 +161,6 @@ class ModelTruncated(ModelError):  # noqa: N818 - as above
 
 
 class ModelAnsweredBadly(ModelError):  # noqa: N818 - as above
-    """Not the JSON that was asked for, twice. Counts as a failed try."""
+    """Not the JSON that was asked for, twice; or just this question is declined. A failed try."""
 
     code = "invalid_answer"
