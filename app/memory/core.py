@@ -5,6 +5,8 @@ import hmac
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from cachetools import TTLCache
+
 from app.db import Database
 from app.embeddings import Embedder
 from app.llm import Extractor, Judge
@@ -13,7 +15,7 @@ from app.memory.policy import Policy
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """One per process, shared by all requests and jobs; holds no state of any user."""
+    """One per process, shared by all requests and jobs."""
 
     db: Database
     extractor: Extractor
@@ -21,6 +23,12 @@ class Core:
     embedder: Embedder
     signing_key: bytes = field(repr=False)
     policy: Policy = field(default_factory=Policy)
+    recall_deadline: float = 1.0
+    """Seconds that recall waits for the embedder."""
+    users: TTLCache[tuple[UUID, str], UUID] = field(
+        default_factory=lambda: TTLCache(maxsize=50_000, ttl=60), repr=False
+    )
+    """Random ids by tenant and external id, for recall; one that was erased finds no rows."""
 
     def keyed_hash(self, purpose: str, *parts: str | bytes | UUID) -> bytes:
         """HMAC-SHA256 over purpose and parts, each with its length: no two lists collide."""
@@ -31,3 +39,8 @@ class Core:
             mac.update(len(raw).to_bytes(8))
             mac.update(raw)
         return mac.digest()
+
+
+def incognito_digest(core: Core, user_id: UUID, session: str) -> bytes:
+    """Give the keyed hash under which an incognito session is remembered."""
+    return core.keyed_hash("incognito", user_id, session)

@@ -3,14 +3,44 @@
 import base64
 import hmac
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Generic, Protocol, TypeVar
 from uuid import UUID
+
+from sqlalchemy.orm import Mapped
 
 from app.errors import Invalid
 from app.memory.core import Core
 
 _MAC = 16
+
+
+class Row(Protocol):
+    """What can stand in a keyset list."""
+
+    created_at: Mapped[datetime]
+    id: Mapped[UUID]
+
+
+T = TypeVar("T", bound=Row)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list, newest first; `next_cursor` is None on the last."""
+
+    items: Sequence[T]
+    next_cursor: str | None
+
+
+def page(core: Core, binding: tuple[str, ...], rows: Sequence[T], limit: int) -> Page[T]:
+    """Cut the page out of `limit + 1` rows: the row too many says that there are more."""
+    if len(rows) <= limit:
+        return Page(rows, None)
+    last = rows[limit - 1]
+    return Page(rows[:limit], encode(core, binding, last.created_at, last.id))
 
 
 def encode(core: Core, binding: tuple[str, ...], created_at: datetime, row_id: UUID) -> str:
@@ -35,6 +65,6 @@ def decode(core: Core, binding: tuple[str, ...], cursor: str) -> tuple[datetime,
         raise Invalid("The cursor does not belong to this list.", code="bad_cursor") from None
 
 
-def binding_of(*parts: object, **filters: Any) -> tuple[str, ...]:
+def binding_of(*parts: object, **filters: object) -> tuple[str, ...]:
     """Name one list: who asks, for whom, and every filter, in a fixed order."""
     return (*map(str, parts), json.dumps(filters, sort_keys=True, default=str))

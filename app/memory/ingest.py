@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
 from app.errors import Conflict, Invalid
-from app.memory.core import Core
+from app.memory.core import Core, incognito_digest
 from app.memory.echo import cut_echo
 from app.memory.guard import scrub
 from app.memory.jobs import defer_due, defer_extract
@@ -107,7 +107,7 @@ async def _is_incognito(
     key = {
         "tenant_id": scope.tenant_id,
         "user_id": scope.user_id,
-        "digest": core.keyed_hash("incognito", scope.user_id, session),
+        "digest": incognito_digest(core, scope.user_id, session),
     }
     if memory == "off":
         await tx.execute(insert(IncognitoSession).values(**key).on_conflict_do_nothing())

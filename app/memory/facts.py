@@ -1,0 +1,375 @@
+"""Facts one by one: read, list, explain, write, delete. What a person does to them is by hand here.
+
+Every change locks the user's row first, so that a worker and a person never lose each other's edit.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Literal
+from uuid import UUID, uuid4
+
+from sqlalchemy import ColumnElement, and_, delete, or_, select, tuple_
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import Scope, now
+from app.errors import Conflict, Invalid, NotFound
+from app.llm import Kind
+from app.memory import cursor, guard
+from app.memory.core import Core
+from app.memory.learn import commit, prepare, unlearned_digests
+from app.memory.reconcile import Proposal
+from app.memory.users import ensure_user, find_user, lock_user
+from app.memory.write import record_events
+from app.models import Evidence, Fact, FactEvent, FactVerdict, Session, Unlearned, User
+from app.rules import is_single_valued, subject_of
+from app.text import fingerprint, one_line
+
+Status = Literal["live", "superseded", "quarantined", "expired", "forgotten"]
+Source = Literal["api", "page", "mcp", "import"]
+
+JUDGE_PATIENCE: Final = 2.0
+"""Seconds that a person waits for the judge; then the rules decide."""
+
+_NO_FACT = "There is no such fact."
+
+
+@dataclass(frozen=True, slots=True)
+class NewFact:
+    """A fact that a person or program states directly."""
+
+    text: str
+    kind: Kind
+    valid_from: datetime | None = None
+    expires_at: datetime | None = None
+    pinned: bool = False
+    metadata: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a new fact; for a duplicate, `fact` is the one that was there."""
+
+    fact: Fact
+    verdict: Literal["added", "duplicate", "quarantined"]
+    superseded: Sequence[UUID]
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a fact is believed; evidence comes with the caller's session id, verdicts oldest first."""
+
+    fact: Fact
+    evidence: Sequence[tuple[Evidence, str | None]]
+    verdicts: Sequence[FactVerdict]
+    events: Sequence[FactEvent]
+
+
+def status_of(fact: Fact, at: datetime) -> Status:
+    """Give the one status that the API shows for a fact."""
+    if fact.quarantined_at is not None:
+        return "quarantined"
+    if fact.forgotten_at is not None:
+        return "forgotten"
+    if fact.superseded_at is not None:
+        return "superseded"
+    if fact.expires_at is not None and fact.expires_at <= at:
+        return "expired"
+    return "live"
+
+
+def with_status(status: Status | Literal["all"], at: datetime) -> ColumnElement[bool]:
+    """Select facts of a status; the mirror of `status_of`."""
+    served = and_(Fact.quarantined_at.is_(None), Fact.forgotten_at.is_(None))
+    current = and_(served, Fact.superseded_at.is_(None))
+    unexpired = or_(Fact.expires_at.is_(None), Fact.expires_at > at)
+    return {
+        "all": Fact.id.is_not(None),
+        "live": and_(current, unexpired),
+        "expired": and_(current, ~unexpired),
+        "superseded": and_(served, Fact.superseded_at.is_not(None)),
+        "forgotten": and_(Fact.forgotten_at.is_not(None), Fact.quarantined_at.is_(None)),
+        "quarantined": Fact.quarantined_at.is_not(None),
+    }[status]
+
+
+async def get_fact(
+    tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID
+) -> tuple[Scope, Fact]:
+    """Give one fact of the user. Raises `NotFound`, whoever else's it may be."""
+    scope = await find_user(tx, tenant_id, user)
+    fact = scope and await tx.get(
+        Fact, (tenant_id, scope.user_id, fact_id), populate_existing=True
+    )
+    if scope is None or fact is None:
+        raise NotFound(_NO_FACT)
+    return scope, fact
+
+
+async def list_facts(
+    tx: AsyncSession,
+    core: Core,
+    tenant_id: UUID,
+    user: str,
+    *,
+    status: Status | Literal["all"] = "live",
+    kind: Kind | None = None,
+    limit: int = 50,
+    after: str | None = None,
+) -> cursor.Page[Fact]:
+    """List a user's facts, newest first; an unseen user has none."""
+    binding = cursor.binding_of("facts", tenant_id, user, status=status, kind=kind)
+    place = cursor.decode(core, binding, after) if after else None
+    scope = await find_user(tx, tenant_id, user)
+    if scope is None:
+        return cursor.Page([], None)
+    query = select(Fact).where(
+        Fact.tenant_id == scope.tenant_id,
+        Fact.user_id == scope.user_id,
+        with_status(status, now(tx)),
+    )
+    if kind:
+        query = query.where(Fact.kind == kind)
+    if place:
+        query = query.where(tuple_(Fact.created_at, Fact.id) < tuple_(*place))
+    query = query.order_by(Fact.created_at.desc(), Fact.id.desc()).limit(limit + 1)
+    return cursor.page(core, binding, list(await tx.scalars(query)), limit)
+
+
+async def explain(tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID) -> Why:
+    """Give a fact with its evidence, verdicts and events. Raises `NotFound`."""
+    scope, fact = await get_fact(tx, tenant_id, user, fact_id)
+    evidence = await tx.execute(
+        select(Evidence, Session.external_id)
+        .outerjoin(
+            Session,
+            and_(
+                Session.tenant_id == Evidence.tenant_id,
+                Session.user_id == Evidence.user_id,
+                Session.id == Evidence.session_id,
+            ),
+        )
+        .where(
+            Evidence.tenant_id == scope.tenant_id,
+            Evidence.user_id == scope.user_id,
+            Evidence.fact_id == fact_id,
+        )
+        .order_by(Evidence.said_at, Evidence.id)
+    )
+    verdicts = await tx.scalars(
+        select(FactVerdict)
+        .where(
+            FactVerdict.tenant_id == scope.tenant_id,
+            FactVerdict.user_id == scope.user_id,
+            or_(FactVerdict.old_id == fact_id, FactVerdict.new_id == fact_id),
+        )
+        .order_by(FactVerdict.at, FactVerdict.id)
+    )
+    events = await tx.scalars(
+        select(FactEvent)
+        .where(
+            FactEvent.tenant_id == scope.tenant_id,
+            FactEvent.user_id == scope.user_id,
+            FactEvent.fact_id == fact_id,
+        )
+        .order_by(FactEvent.at, FactEvent.id)
+    )
+    return Why(fact, [tuple(row) for row in evidence], list(verdicts), list(events))
+
+
+def _checked(new: NewFact) -> tuple[str, str | None]:
+    """Hold a new fact against the guard: its one line, and why it must wait in quarantine if so."""
+    said = one_line(new.text)
+    decision = guard.check(said, new.kind)
+    if decision.action == "reject":
+        raise Invalid("The text can't be kept as a fact.", code=decision.reason)
+    return said, decision.reason if decision.action == "quarantine" else None
+
+
+async def add_fact(
+    core: Core, tenant_id: UUID, user: str, new: NewFact, *, source: Source, by: str
+) -> Written:
+    """Write a fact through the same guard and judge as a conversation's.
+
+    Opens its own transactions, for the judge is waited for in between. Raises `Invalid` with the
+    guard's reason as code, or `Conflict` while the user's memory is not on.
+    """
+    said, quarantine = _checked(new)
+    async with core.db.tenant(tenant_id) as tx:
+        scope, person = await ensure_user(tx, tenant_id, user)
+        _require_on(person)
+        at = now(tx)
+    subject = subject_of(said, new.kind)
+    proposal = Proposal(
+        id=uuid4(),
+        text=said,
+        kind=new.kind,
+        subject=subject,
+        slot=subject if is_single_valued(subject) else None,
+        fingerprint=fingerprint(said),
+        source=source,
+        said_at=at,
+        valid_from=new.valid_from,
+        expires_at=new.expires_at,
+        pinned=new.pinned,
+        extra=new.metadata or {},
+        quarantine=quarantine,
+    )
+    prepared = await prepare(core, scope, [proposal], patience=JUDGE_PATIENCE)
+    async with core.db.tenant(tenant_id) as tx:
+        locked = await lock_user(tx, scope)
+        if locked is None:
+            raise Conflict("The user was erased meanwhile.", code="user_erased")
+        _require_on(locked)
+        outcome = await commit(tx, core, scope, prepared, by=by)
+        locked.revision += bool(outcome.added)
+        kept = [*outcome.added, *outcome.quarantined, *outcome.confirmed]
+        fact = await tx.get(Fact, (tenant_id, scope.user_id, kept[0]), populate_existing=True)
+        if fact is None:
+            raise RuntimeError("a fact just written is there")
+        await tx.refresh(fact)
+    if outcome.quarantined:
+        return Written(fact, "quarantined", [])
+    return Written(fact, "added" if outcome.added else "duplicate", outcome.superseded)
+
+
+def _require_on(user: User) -> None:
+    if user.memory != "on":
+        raise Conflict("The user's memory is paused.", code="memory_paused")
+
+
+async def delete_fact(
+    tx: AsyncSession, core: Core, tenant_id: UUID, user: str, fact_id: UUID, *, by: str
+) -> None:
+    """Erase a fact with its evidence and the predecessors it had superseded; not learned again.
+
+    Joins the caller's transaction. Raises `NotFound`, also for one already deleted.
+    """
+    scope = await find_user(tx, tenant_id, user)
+    person = await lock_user(tx, scope) if scope else None
+    if scope is None or person is None:
+        raise NotFound(_NO_FACT)
+    chain = await _predecessors(tx, scope, fact_id)
+    if not chain:
+        raise NotFound(_NO_FACT)
+    quotes = await tx.scalars(
+        select(Evidence.quote).where(
+            Evidence.tenant_id == scope.tenant_id,
+            Evidence.user_id == scope.user_id,
+            Evidence.fact_id.in_(chain),
+        )
+    )
+    digests = unlearned_digests(core, scope, *(fact.text for fact in chain.values()), *quotes)
+    await tx.execute(
+        insert(Unlearned)
+        .values(
+            [
+                {"tenant_id": scope.tenant_id, "user_id": scope.user_id, "digest": digest}
+                for digest in dict.fromkeys(digests)
+            ]
+        )
+        .on_conflict_do_nothing()
+    )
+    await _delete(tx, scope, chain)
+    person.epoch += 1
+    person.revision += 1
+
+
+async def _predecessors(tx: AsyncSession, scope: Scope, fact_id: UUID) -> dict[UUID, Fact]:
+    """Give the fact and all that it superseded, directly or not, by id."""
+    chain: dict[UUID, Fact] = {}
+    wave = Fact.id == fact_id
+    while True:
+        rows = await tx.scalars(
+            select(Fact).where(
+                Fact.tenant_id == scope.tenant_id, Fact.user_id == scope.user_id, wave
+            )
+        )
+        found = {row.id: row for row in rows if row.id not in chain}
+        if not found:
+            return chain
+        chain |= found
+        wave = Fact.superseded_by.in_(found)
+
+
+async def _delete(tx: AsyncSession, scope: Scope, facts: Iterable[UUID]) -> None:
+    await tx.execute(
+        delete(Fact).where(
+            Fact.tenant_id == scope.tenant_id,
+            Fact.user_id == scope.user_id,
+            Fact.id.in_(list(facts)),
+        )
+    )
+
+
+async def erase_facts(tx: AsyncSession, scope: Scope, facts: set[UUID], *, by: str) -> int:
+    """Erase facts whose source is gone, and let live again what they had superseded.
+
+    A predecessor whose successor's own successor stays is linked to that one instead. The caller
+    holds the user's row lock. Gives how many facts are live again.
+    """
+    if not facts:
+        return 0
+    rows = await tx.scalars(
+        select(Fact).where(
+            Fact.tenant_id == scope.tenant_id,
+            Fact.user_id == scope.user_id,
+            or_(Fact.id.in_(facts), Fact.superseded_by.in_(facts)),
+        )
+    )
+    by_id = {row.id: row for row in rows}
+    bereft = [row for row in by_id.values() if row.id not in facts]
+    successors = {row: _surviving(row, by_id, facts) for row in bereft}
+    ends = {row: _erased_end(row, by_id, facts) for row in bereft}
+    await _delete(tx, scope, facts)
+    restored = 0
+    for row, successor in successors.items():
+        row.superseded_by = successor
+        row.valid_to = ends[row] if successor else None
+        row.revision += 1
+        if successor is None:
+            await revive(tx, scope, row, by=by)
+            restored += row.superseded_at is None
+    return restored
+
+
+def _surviving(row: Fact, by_id: Mapping[UUID, Fact], erased: set[UUID]) -> UUID | None:
+    successor = row.superseded_by
+    while successor in erased:
+        successor = by_id[successor].superseded_by
+    return successor
+
+
+def _erased_end(row: Fact, by_id: Mapping[UUID, Fact], erased: set[UUID]) -> datetime | None:
+    end, successor = row.valid_to, row.superseded_by
+    while successor in erased:
+        end, successor = by_id[successor].valid_to, by_id[successor].superseded_by
+    return end
+
+
+async def revive(tx: AsyncSession, scope: Scope, row: Fact, *, by: str) -> None:
+    """Make a superseded or forgotten fact live again, unless the very same one is live already.
+
+    Where another fact holds its slot, both stay: a restore may leave two of one subject.
+    """
+    rivals = list(
+        await tx.scalars(
+            select(Fact).where(
+                Fact.tenant_id == scope.tenant_id,
+                Fact.user_id == scope.user_id,
+                Fact.id != row.id,
+                with_status("live", now(tx)) | with_status("expired", now(tx)),
+                or_(Fact.fingerprint == row.fingerprint, Fact.slot == row.slot),
+            )
+        )
+    )
+    same = next((rival for rival in rivals if rival.fingerprint == row.fingerprint), None)
+    if same is not None:
+        row.superseded_by = same.id
+        return
+    if rivals:
+        row.slot = None
+    row.superseded_at = row.superseded_by = row.valid_to = row.forgotten_at = None
+    await tx.flush()
+    await record_events(tx, scope, [(row.id, "restored")], by)
