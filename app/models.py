@@ -97,6 +97,11 @@ class Session(Base):
         ),
         Index("uq_memory_session_external_id", "tenant_id", "user_id", "external_id", unique=True),
         Index("ix_memory_session_newest", "tenant_id", "user_id", "created_at", "id"),
+        Index(
+            "ix_memory_session_overdue",
+            "extract_after",
+            postgresql_where=text("status in ('open', 'queued', 'extracting')"),
+        ),
     )
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)

@@ -2,7 +2,9 @@
 
 import hashlib
 import hmac
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 from uuid import UUID
 
 from cachetools import TTLCache
@@ -11,6 +13,8 @@ from app.db import Database
 from app.embeddings import Embedder
 from app.llm import Extractor, Judge
 from app.memory.policy import Policy
+
+Check = Literal["ok", "degraded", "failed", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,8 @@ class Core:
     policy: Policy = field(default_factory=Policy)
     recall_deadline: float = 1.0
     """Seconds that recall waits for the embedder."""
+    model_state: Callable[[], Check] = lambda: "off"
+    """How the model's side was when last heard of; `off` without one."""
     users: TTLCache[tuple[UUID, str], UUID] = field(
         default_factory=lambda: TTLCache(maxsize=50_000, ttl=60), repr=False
     )

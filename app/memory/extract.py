@@ -48,6 +48,9 @@ KNOWN_FACTS: Final = 50
 MAX_QUOTE: Final = 1_000
 RETRY_AFTER: Final = timedelta(seconds=15)
 PROBE_AFTER: Final = timedelta(minutes=1)
+LEASE: Final = timedelta(minutes=30)
+"""After which a session that nobody finished is looked at again, should its job be lost too."""
+
 LONGEST_WAIT: Final = timedelta(hours=1)
 
 
@@ -77,11 +80,13 @@ async def look_at(core: Core, scope: Scope, session_id: UUID) -> None:
     """Run when a session may be due: queue it, or look again later while it is still active."""
     async with core.db.tenant(scope.tenant_id) as tx:
         row = await _locked(tx, scope, session_id)
-        if row is None or row.status not in {"open", "queued"} or row.extract_after is None:
+        if row is None or row.status in {"done", "failed"} or row.extract_after is None:
             return
         if row.extract_after > now(tx):
             await defer_retry(tx, scope, session_id, row.extract_after)
             return
+        if row.status == "extracting":
+            row.status = "queued"  # its lease has run out; the old claim can't commit any more
         turns = await tx.scalar(select(func.count()).where(waiting(scope, session_id)))
         await queue_session(tx, scope, row, turns=turns or 0)
 
@@ -139,7 +144,7 @@ async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
         # Counted before the work: a session that kills its worker must not be tried for ever.
         row.attempt += 1
         row.failures += 1
-        row.status, row.extract_after = "extracting", None
+        row.status, row.extract_after = "extracting", now(tx) + LEASE
         known = await load_facts(tx, scope, live(), newest=KNOWN_FACTS)
         turns = [Turn(n, message.text, message.said_at) for n, message in enumerate(messages, 1)]
         return Claim(session_id, row.attempt, user.epoch, turns, messages, known)

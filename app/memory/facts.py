@@ -54,6 +54,8 @@ class Written:
     fact: Fact
     verdict: Literal["added", "duplicate", "quarantined"]
     superseded: Sequence[UUID]
+    at: datetime
+    """The instant of the commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,10 +230,10 @@ async def add_fact(
         fact = await tx.get(Fact, (tenant_id, scope.user_id, kept[0]), populate_existing=True)
         if fact is None:
             raise RuntimeError("a fact just written is there")
-        await tx.refresh(fact)
+        at = now(tx)
     if outcome.quarantined:
-        return Written(fact, "quarantined", [])
-    return Written(fact, "added" if outcome.added else "duplicate", outcome.superseded)
+        return Written(fact, "quarantined", [], at)
+    return Written(fact, "added" if outcome.added else "duplicate", outcome.superseded, at)
 
 
 def _require_on(user: User) -> None:
@@ -240,7 +242,7 @@ def _require_on(user: User) -> None:
 
 
 async def delete_fact(
-    tx: AsyncSession, core: Core, tenant_id: UUID, user: str, fact_id: UUID, *, by: str
+    tx: AsyncSession, core: Core, tenant_id: UUID, user: str, fact_id: UUID
 ) -> None:
     """Erase a fact with its evidence and the predecessors it had superseded; not learned again.
 

@@ -29,8 +29,10 @@ async def defer_due(tx: AsyncSession, scope: Scope, session_id: UUID, at: dateti
     await _defer(tx, DUE, scope, session_id, queueing_lock=f"due:{session_id.hex}", at=at)
 
 
-async def defer_retry(tx: AsyncSession, scope: Scope, session_id: UUID, at: datetime) -> None:
-    """As `defer_due`, beside one that waits for a later time."""
+async def defer_retry(
+    tx: AsyncSession, scope: Scope, session_id: UUID, at: datetime | None
+) -> None:
+    """As `defer_due`, beside one that waits for a later time; at once without a time."""
     await _defer(tx, DUE, scope, session_id, queueing_lock=f"retry:{session_id.hex}", at=at)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from pgvector import HalfVector
-from sqlalchemy import ColumnElement, or_, select, text
+from sqlalchemy import ColumnElement, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
@@ -257,3 +257,30 @@ def unlearned_digests(core: Core, scope: Scope, *texts: str | None) -> list[byte
         for said in texts
         if said
     ]
+
+
+async def embed_missing(core: Core, scope: Scope) -> None:
+    """Give vectors to the user's facts that were kept without one. Raises `EmbedderError`."""
+    async with core.db.tenant(scope.tenant_id) as tx:
+        rows = (
+            await tx.execute(
+                select(Fact.id, Fact.text).where(
+                    Fact.tenant_id == scope.tenant_id,
+                    Fact.user_id == scope.user_id,
+                    Fact.embedding.is_(None),
+                )
+            )
+        ).all()
+    vectors = await core.embedder.embed([row.text for row in rows])
+    async with core.db.tenant(scope.tenant_id) as tx:
+        for row, vector in zip(rows, vectors, strict=True):
+            await tx.execute(
+                update(Fact)
+                .where(
+                    Fact.tenant_id == scope.tenant_id,
+                    Fact.user_id == scope.user_id,
+                    Fact.id == row.id,
+                    Fact.embedding.is_(None),
+                )
+                .values(embedding=HalfVector(vector), embedding_model=core.embedder.name)
+            )

@@ -160,6 +160,11 @@ class Recall:
         """The text for the prompt."""
         return self.stable + self.volatile
 
+    @property
+    def tokens(self) -> int:
+        """An estimate of the block's tokens."""
+        return estimate_tokens(self.block)
+
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -232,7 +237,8 @@ async def _embed(core: Core, query: str) -> tuple[list[Vector], Degraded | None]
         return [], None
     try:
         async with asyncio.timeout(core.recall_deadline):
-            return await core.embedder.embed(sentences(query, MAX_SENTENCES)), None
+            texts = sentences(query, MAX_SENTENCES)
+            return await core.embedder.embed(texts, "query"), None
     except EmbedderError:
         return [], "embedder"
     except TimeoutError:

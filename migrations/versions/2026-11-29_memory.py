@@ -153,6 +153,8 @@ create table memory_session (
   constraint ck_memory_session_status
     check (status in ('open', 'queued', 'extracting', 'done', 'failed'))
 );
+create index ix_memory_session_overdue
+  on memory_session (extract_after) where status in ('open', 'queued', 'extracting');
 create index ix_memory_session_newest on memory_session (tenant_id, user_id, created_at, id);
 create unique index uq_memory_session_external_id
     on memory_session (tenant_id, user_id, external_id);

@@ -38,10 +38,26 @@ def upgrade() -> None:
         end $do$
         """
     )
+    # The only look across tenants: nothing but random ids comes out, for the worker's safety net.
+    op.execute(
+        """
+        create function app.overdue_sessions(most integer)
+        returns table (tenant_id uuid, user_id uuid, session_id uuid)
+        language sql stable security definer set search_path = pg_catalog, pg_temp as $f$
+          select s.tenant_id, s.user_id, s.id from public.memory_session s
+          where s.status in ('open', 'queued', 'extracting')
+            and s.extract_after < now() - interval '1 minute'
+          order by s.extract_after limit most
+        $f$
+        """
+    )
+    op.execute("revoke execute on function app.overdue_sessions(integer) from public")
+    op.execute(f"grant execute on function app.overdue_sessions(integer) to {_SERVICE}")
 
 
 def downgrade() -> None:
     op.execute("set local lock_timeout = '2s'")
+    op.execute("drop function app.overdue_sessions(integer)")
     op.execute(
         """
         do $do$

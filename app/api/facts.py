@@ -1,0 +1,223 @@
+"""Facts one by one: list, write, read, explain, delete."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Response
+from pydantic import BeforeValidator, Field
+
+from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
+from app.db import now
+from app.memory import facts
+from app.models import Fact
+from app.wire import Kind, Limit, Line, Model, Time, UserId, cleaned
+
+router = APIRouter(prefix="/v1/users/{user}/facts", route_class=KeyedRoute, tags=["facts"])
+_facts = Depends(Needs("facts"))
+
+FactId = Annotated[UUID, Path(alias="fact")]
+Status = Literal["live", "superseded", "quarantined", "expired", "forgotten"]
+
+
+class FactOut(Model):
+    """A fact, with all that is known of it but its evidence."""
+
+    id: UUID
+    text: str
+    kind: Kind
+    subject: str
+    status: Status
+    source: Literal["transcript", "api", "page", "mcp", "import"]
+    said_at: datetime
+    valid_from: datetime | None
+    valid_to: datetime | None
+    created_at: datetime
+    last_confirmed_at: datetime
+    confirmations: int
+    last_recalled_at: datetime | None
+    expires_at: datetime | None
+    pinned: bool
+    superseded_at: datetime | None
+    superseded_by: UUID | None
+    quarantine_reason: str | None
+    metadata: dict[str, Any]
+    revision: int
+
+    @classmethod
+    def of(cls, fact: Fact, at: datetime) -> "FactOut":
+        """Show a stored fact as it stands at this time."""
+        shown = {name: getattr(fact, name) for name in cls.model_fields if hasattr(Fact, name)}
+        return cls(**{**shown, "metadata": fact.extra, "status": facts.status_of(fact, at)})
+
+
+class FactPage(Model):
+    """One page of facts, newest first."""
+
+    items: list[FactOut]
+    next_cursor: str | None
+
+
+class FactIn(Model):
+    """A fact that a person or program states directly."""
+
+    text: Annotated[Line, Field(min_length=1)]
+    kind: Kind
+    valid_from: Time | None = None
+    expires_at: Time | None = None
+    pinned: bool = Field(default=False, strict=True)
+    metadata: Annotated[dict[str, Any] | None, BeforeValidator(cleaned)] = None
+
+
+class WrittenOut(Model):
+    """What became of a new fact."""
+
+    fact: FactOut
+    verdict: Literal["added", "duplicate", "quarantined"]
+    superseded: list[UUID]
+
+
+class EvidenceOut(Model):
+    """Where the user said it."""
+
+    session: str | None
+    message_id: str | None
+    quote: str
+    said_at: datetime
+
+
+class VerdictOut(Model):
+    """What a judge decided of two facts."""
+
+    old: UUID
+    new: UUID | None
+    verdict: Literal["CONTRADICTS", "DUPLICATE", "INDEPENDENT"]
+    reason: str
+    judge: str
+    at: datetime
+    overturned_at: datetime | None
+
+
+class EventOut(Model):
+    """What happened to a fact."""
+
+    at: datetime
+    what: str
+    by: str
+
+
+class WhyOut(Model):
+    """Why a fact is believed."""
+
+    fact: FactOut
+    evidence: list[EvidenceOut]
+    extractor: str | None
+    verdicts: list[VerdictOut]
+    events: list[EventOut]
+
+
+_STATUS_CODES = {"added": 201, "duplicate": 200, "quarantined": 202}
+
+
+@router.get("", dependencies=[_facts])
+async def list_facts(
+    user: UserId,
+    core: CoreDep,
+    key: CredentialDep,
+    tx: Tx,
+    status: Status | Literal["all"] = "live",
+    kind: Kind | None = None,
+    limit: Limit = 50,
+    cursor: str | None = None,
+) -> FactPage:
+    """List a user's facts."""
+    page = await facts.list_facts(
+        tx,
+        core,
+        key.tenant_id,
+        user,
+        status=status,
+        kind=kind,
+        limit=limit,
+        after=cursor,
+    )
+    return FactPage(
+        items=[FactOut.of(fact, now(tx)) for fact in page.items], next_cursor=page.next_cursor
+    )
+
+
+@router.post(
+    "",
+    status_code=201,
+    dependencies=[_facts],
+    responses={200: {"model": WrittenOut}, 202: {"model": WrittenOut}},
+)
+async def add_fact(
+    user: UserId, body: FactIn, core: CoreDep, key: CredentialDep, response: Response
+) -> WrittenOut:
+    """Write a fact, through the same guard and judge as a conversation's."""
+    new = facts.NewFact(
+        body.text,
+        body.kind,
+        valid_from=body.valid_from,
+        expires_at=body.expires_at,
+        pinned=body.pinned,
+        metadata=body.metadata,
+    )
+    written = await facts.add_fact(
+        core, key.tenant_id, user, new, source="api", by=f"key:{key.key_id}"
+    )
+    response.status_code = _STATUS_CODES[written.verdict]
+    return WrittenOut(
+        fact=FactOut.of(written.fact, written.at),
+        verdict=written.verdict,
+        superseded=list(written.superseded),
+    )
+
+
+@router.get("/{fact}", dependencies=[_facts])
+async def get_fact(
+    user: UserId, fact: FactId, key: CredentialDep, tx: Tx, response: Response
+) -> FactOut:
+    """Read one fact."""
+    _, row = await facts.get_fact(tx, key.tenant_id, user, fact)
+    response.headers["ETag"] = f'"{row.revision}"'
+    return FactOut.of(row, now(tx))
+
+
+@router.get("/{fact}/why", dependencies=[_facts])
+async def why(user: UserId, fact: FactId, key: CredentialDep, tx: Tx) -> WhyOut:
+    """Tell why a fact is believed."""
+    found = await facts.explain(tx, key.tenant_id, user, fact)
+    return WhyOut(
+        fact=FactOut.of(found.fact, now(tx)),
+        evidence=[
+            EvidenceOut(
+                session=session,
+                message_id=row.message_id,
+                quote=row.quote,
+                said_at=row.said_at,
+            )
+            for row, session in found.evidence
+        ],
+        extractor=found.fact.extractor,
+        verdicts=[
+            VerdictOut(
+                old=row.old_id,
+                new=row.new_id,
+                verdict=row.verdict,  # type: ignore[arg-type] # the table CHECKs it
+                reason=row.reason,
+                judge=row.judge,
+                at=row.at,
+                overturned_at=row.overturned_at,
+            )
+            for row in found.verdicts
+        ],
+        events=[EventOut.model_validate(row) for row in found.events],
+    )
+
+
+@router.delete("/{fact}", status_code=204, dependencies=[_facts])
+async def delete_fact(user: UserId, fact: FactId, core: CoreDep, key: CredentialDep, tx: Tx) -> None:
+    """Erase a fact with its evidence and what it had superseded; it is not learned again."""
+    await facts.delete_fact(tx, core, key.tenant_id, user, fact)
