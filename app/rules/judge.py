@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from app.llm import Judgement, Kind, Pair, Relation, Statement, Verdict
 from app.rules.orders import chosen, order, rule_of
-from app.rules.readings import Reading, read
+from app.rules.languages import read_foreign
+from app.rules.readings import GIVEN_UP, Reading, read
 from app.rules.subjects import (
     TOOL_SUBJECT,
     canonical,
@@ -44,7 +45,8 @@ def understand(text: str) -> Reading | None:
     if readings:
         first = chosen(readings[0])
         return first if not now else Reading(**{**_fields(first), "changed": True})
-    return rule_of(plain) or _copula(plain)
+    foreign = next((reading for _, reading in read_foreign(plain)), None)
+    return foreign or rule_of(plain) or _copula(plain)
 
 
 def _fields(reading: Reading) -> dict[str, object]:
@@ -109,7 +111,7 @@ class RulesJudge:
 
 
 def _compare(was: Reading, says: Reading) -> Verdict:
-    related = same_subject(was.subject, says.subject)
+    related = same_subject(was.subject, says.subject) or says.subject == GIVEN_UP
     if says.ended and _covers(says.ended, was.value) and related and was.likes:
         return _REPLACED
     if not related:

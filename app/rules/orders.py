@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from app.rules import slots
 from app.rules.lexicon import LANGUAGES
+from app.rules.languages import one_tongue
 from app.rules.readings import Reading
 from app.rules.subjects import fold, words
 
@@ -60,7 +61,7 @@ def choice(text: str) -> tuple[str, str] | None:
         return None
     tongue = _IN_LANGUAGE.search(text)
     if tongue and tongue["lang"].lower() in LANGUAGES:
-        return "answer language", tongue["lang"].lower()
+        return "answer language", one_tongue(tongue["lang"])
     for question in CHOICES:
         if re.search(question.about, text, re.IGNORECASE):
             places = {

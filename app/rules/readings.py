@@ -17,7 +17,8 @@ class Reading:
 
     `likes=False` says the opposite of the value, `closes` that it has ended, `ended` names another
     value that the text says is gone. `weak` readings leave room for other values of the subject,
-    `changed` ones speak of a change. `end` is where the value ends in the text that was read.
+    `changed` ones speak of a change. `end` is where the value ends in the text that was read, `item`
+    the value as it stands in `text`.
     """
 
     subject: str
@@ -30,18 +31,17 @@ class Reading:
     ended: str = ""
     weak: bool = False
     changed: bool = False
+    item: str = ""
 
 
 _ADVERBS = (
     r"(?:(?:also|now|currently|still|just|actually|usually|mostly|generally|really|always|both|"
     r"recently|already|typically|normally|mainly|personally|often|sometimes|finally) )*"
 )
-_WHO = r"(?:(?:i|we|they|(?:the )?user|i've|we've|i have|we have|has)\s+)?" + _ADVERBS
-_WHO_BE = (
-    r"(?:(?:i'?m|we're|i am|we are|(?:the )?user is|they are|is|are|am|we both are)\s+)?" + _ADVERBS
-)
-_WHO_BE_SURELY = r"(?:i'?m|we're|i am|we are|(?:the )?user is)\s+" + _ADVERBS
-_MY = r"(?:(?:my|our|the user's|user's|their|his|her|the)\s+)?"
+_WHO = r"(?:i|we|we both|they|(?:the )?user) "
+_WHO_BE = r"(?:i am|we are|(?:the )?user is|they are|is|are|am|we both are) "
+_WHO_BE_SURELY = r"(?:i am|we are|(?:the )?user is) "
+_MY = r"(?:my|our|the user's|user's|their|his|her|the) "
 _IRREGULAR = {"have": "has", "go": "goes", "do": "does", "be": "is", "am": "is", "are": "is"}
 _LIST_SLOTS = re.compile(r"\{(\w+)\}")
 _SIDE_SLOTS = frozenset({"old", "oldplace", "oldorg", "how", "attr", "who"})
@@ -58,11 +58,17 @@ def third_form(verb: str) -> str:
     return verb + "s"
 
 
-def _expand(pattern: str) -> str:
+_LEADS = (("I [be!] ", _WHO_BE_SURELY), ("I [be] ", _WHO_BE), ("I ", _WHO), ("my ", _MY))
+
+
+def _expand(pattern: str, *, bare: bool) -> str:
+    """The regular expression of a line; `bare` ones may leave out who or whose."""
     lead = ""
-    for mark, prefix in (("I [be!] ", _WHO_BE_SURELY), ("I [be] ", _WHO_BE), ("I ", _WHO), ("my ", _MY)):
+    for mark, prefix in _LEADS:
         if pattern.startswith(mark):
-            lead, pattern = prefix, pattern[len(mark) :]
+            optional = "?" if bare and mark != "I [be!] " else ""
+            adverbs = "" if mark == "my " else _ADVERBS
+            lead, pattern = f"(?:{prefix}){optional}{adverbs}", pattern[len(mark) :]
             break
 
     def verb(found: re.Match[str]) -> str:
@@ -79,7 +85,11 @@ def _expand(pattern: str) -> str:
     return lead + re.sub(r"\{([A-Za-z]+)\}", slot, body)
 
 
-_TABLE = tuple((re.compile(_expand(row.pattern), re.IGNORECASE), row) for row in ROWS)
+def _compiled(*, bare: bool) -> tuple[tuple[re.Pattern[str], Row], ...]:
+    return tuple((re.compile(_expand(r.pattern, bare=bare), re.IGNORECASE), r) for r in ROWS)
+
+
+_SAID, _STORED = _compiled(bare=False), _compiled(bare=True)
 _CHANGED = re.compile(
     r"\b(?:now|switched|migrated|moved|relocated|instead|replaced|no longer|from now on|nowadays|"
     r"these days|started|joined|left|new|changed|again|back to|anymore|any more|became|swapped|"
@@ -87,6 +97,19 @@ _CHANGED = re.compile(
     re.IGNORECASE,
 )
 _SAID_BY_USER = re.compile(r"(?:i|i'?m|i've|ive|we|we're|we've|my|our|i'd|people|everyone)\b", re.I)
+
+
+_SHORT_FORMS = (
+    (re.compile(r"\b(i)'?m\b", re.IGNORECASE), r"\1 am"),
+    (re.compile(r"\b(i)'?ve\b|\b(we)'ve\b", re.IGNORECASE), r"\1\2 have"),
+    (re.compile(r"\b(we)'re\b", re.IGNORECASE), r"\1 are"),
+)
+
+
+def _long_forms(text: str) -> str:
+    for pattern, words in _SHORT_FORMS:
+        text = pattern.sub(words, text)
+    return text
 
 
 def read(text: str, *, said: bool = False, actor: str = "") -> list[Reading]:
@@ -98,11 +121,12 @@ def read(text: str, *, said: bool = False, actor: str = "") -> list[Reading]:
     ending = end_of(text)
     if ending:
         return [r for r in _closings(*ending, said=said)]
+    plain = _long_forms(text)
     speaks = bool(actor or _SAID_BY_USER.match(text)) or not said
-    for pattern, row in _TABLE:
+    for pattern, row in _SAID if said and not actor else _STORED:
         if not (speaks or row.bare):
             continue
-        found = pattern.match(text)
+        found = pattern.match(plain)
         if found and (readings := list(_readings(row, found, text))):
             return readings
     return []
@@ -118,12 +142,9 @@ def _readings(row: Row, found: re.Match[str], text: str) -> Iterator[Reading]:
         filled[name] = reader(part) if reader else [part]
         if not filled[name]:
             return
-    if "attr" in said and "rest" in said and row.subject == "@attr":
+    if "attr" in said and "rest" in said and row.weak:
         if not _attribute_holds(said["attr"], filled["rest"][0]):
             return
-    tail = text[found.end() :].strip(" .!")
-    if tail and "{rest}" not in row.text and _LIST_SLOTS.search(row.pattern) is None:
-        pass
     for subject, kind, template in ((row.subject, row.kind, row.text), *row.also):
         yield from _fill(replace(row, subject=subject, kind=kind, text=template), filled, text)
 
@@ -148,6 +169,7 @@ def _fill(row: Row, filled: dict[str, list[str]], text: str) -> Iterator[Reading
             ended=value(old or words.get("oldplace") or words.get("oldorg") or ""),
             weak=row.weak,
             changed=row.changes or bool(_CHANGED.search(text)),
+            item=item,
         )
 
 
@@ -216,11 +238,11 @@ _DENIED = (
     (re.compile(r"(?:i'?m|i am|we're|we are) not (?P<base>.+?) any ?(?:more|longer)\b", re.I), "be {base}"),
     (re.compile(r"(?:(?:i|we|(?:the )?user) )?(?:don't|do not|dont|doesn't|does not) (?:really )?(?P<base>.+?) any ?(?:more|longer)\b", re.I), "{base}"),
     (re.compile(r"(?:(?:i|we|i've|we've|i have|we have|(?:the )?user)(?: just| recently| finally| also)* )?(?:have )?(?:stopped|quit|ceased|given up|gave up) (?P<base>\w+ing\b.*)", re.I), "{ing}"),
-    (re.compile(r"(?:i|we|i've|we've|i have|we have|(?:the )?user)(?: just| recently| finally| also)* (?:given up|gave up|got rid of|dropped|ditched|abandoned|moved off|moved away from|migrated off|migrated away from|retired|decommissioned|removed|sold|(?:quit|stopped) (?=coffee|smoking|alcohol|sugar|caffeine|meat)|(?:am|are) done with) (?:of |the |my |our )?(?P<base>.+)", re.I), "any {base}"),
+    (re.compile(r"(?:(?:i|we|i've|we've|i have|we have|(?:the )?user)(?: just| recently| finally| also)* )?(?:given up|gave up|got rid of|dropped|ditched|abandoned|moved off|moved away from|migrated off|migrated away from|retired|decommissioned|removed|sold|(?:quit|stopped) (?=coffee|smoking|alcohol|sugar|caffeine|meat)|(?:am|are) done with) (?:of |the |my |our )?(?P<base>.+)", re.I), "any {base}"),
 )  # fmt: skip
-_STORED_ENDS = re.compile(r"(?:gave up|stopped|dropped|sold) (?:the )?(?P<base>.+)", re.I)
+GIVEN_UP = "given up"
+"""The subject of "gave up X" where only X tells which fact has ended."""
 _DRINKS = re.compile(r"\b(?:coffee|tea|alcohol|beer|wine|soda|caffeine|espresso|milk|cola)\b", re.I)
-_AFTER = re.compile(r"(?:,| (?:and|but|so|because|since|for|in favou?r|at|on|last|this|after|when|completely|entirely|altogether|ages|two|a) ?).*$", re.I)
 
 
 def end_of(text: str) -> tuple[str, str] | None:
@@ -256,8 +278,6 @@ def _ended_thing(thing: str) -> Reading:
         subject, text = known[1], f"No longer uses {thing}."
     elif _DRINKS.search(thing):
         subject, text = "drinks", f"No longer drinks {thing}."
-    elif thing.endswith("ing"):
-        subject, text = "habits", f"Gave up {thing}."
     else:
-        subject, text = "likes", f"Gave up {thing}."
+        subject, text = GIVEN_UP, f"Gave up {thing}."
     return Reading(subject, value(thing), "preference", text, 10_000, likes=False, closes=True, changed=True)

@@ -201,7 +201,7 @@ _VERBS = (
 )
 _ASKING = (
     r"(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|do|does|did|can|could|would|"
-    r"should|shall|will|have you|has|any (?:idea|tips|thoughts|advice|chance)|am i|is there|"
+    r"should|shall|will|have you|has|any|am i|is there|"
     r"wondering|what's|how's|where's|who's|isn't|aren't|doesn't|don't you|won't|may i)"
 )
 _STARTS = (
@@ -233,7 +233,7 @@ _LEAD = re.compile(
 )
 _ACTUALLY = re.compile(
     r"(?:actually|wait|correction|scratch that|i (?:mean|meant)(?: to say)?|or rather|sorry|oops|"
-    r"my (?:mistake|bad)|make that|no)(?:\s*[,:!.…-]+\s*|\s+)(?=\S)",
+    r"my (?:mistake|bad)|make that|no(?=[,:!.-]))(?:\s*[,:!.…-]+\s*|\s+)(?=\S)",
     re.IGNORECASE,
 )
 _REMEMBER = re.compile(
@@ -263,7 +263,7 @@ _REPORTS = re.compile(
     r"thinks?|thought|heard|reckons|quote|quoting|reads)\b",
     re.IGNORECASE,
 )
-_ACTOR = re.compile(r"(?:(?P<i>i|i'm|im|i've|ive|my)|(?P<we>we|we're|we've|our|the team))\b", re.I)
+_ACTOR = re.compile(r"(?:i|i'm|im|i've|ive|we|we're|we've)\b", re.IGNORECASE)
 
 
 def clauses(text: str) -> list[Clause]:
@@ -302,17 +302,18 @@ def _pieces(sentence: Sentence) -> Iterator[Clause]:
         if not polite and _QUESTION.match(body):
             yield from found_any
             return
-        if _CONDITION.match(body) or (_REPORTS.search(body) and not _ACTOR.match(body)):
-            if _CONDITION.match(body) and not found_any:
-                return
-            break
-        if body:
-            found_any.append(
-                Clause(body, sentence.start + opened, text, actor, asked, corrects)
-            )
+        if _CONDITION.match(body):
+            if found_any:
+                break
+            return
         said = _ACTOR.match(body)
-        named = "we" if said and said["we"] else "i" if said else actor
+        if _REPORTS.search(body) and not said:
+            break
+        piece = Clause(body, sentence.start + opened, text, actor, asked, corrects)
+        if body and (polite or not sentence.asks or cut):
+            found_any.append(piece)
+        named = said[0].lower()[:1].replace("w", "we") if said else actor
         actor = named if cut and cut["same"] else ""
         at = cut.end() if cut else end
-    if not sentence.asks:
+    if not sentence.asks or any(_POLITE.match(text, 0)for _ in found_any):
         yield from found_any

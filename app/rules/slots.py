@@ -58,9 +58,12 @@ def is_passing(text: str) -> bool:
     return bool(_PASSING.search(text))
 
 
+_ASIDES = re.compile(r" \(|, (?:like|e\.g|such|for|especially|mostly|mainly|even|usually|or|ever) | (?:in the end|at last|for good)\b")
+
+
 def trim(raw: str) -> str:
     """Cut what trails a value without belonging to it ("… these days", "… last month")."""
-    text = raw.split(" (")[0].strip(" .,;:!?)`'\"")
+    text = _ASIDES.split(raw, maxsplit=1)[0].strip(" .,;:!?)`'\"")
     for _ in range(4):
         shorter = _TRAILERS.sub("", text).rstrip(" .,;:!?")
         if shorter == text:
@@ -188,12 +191,21 @@ def is_role(text: str) -> bool:
     return last not in NOT_ROLES and last.endswith(ROLE_ENDINGS)
 
 
+_VERBAL = re.compile(
+    r"\b(?:is|are|was|were|has|have|got|had|not|no|to|a|the|it|this|that|than|so|very|just|called|"
+    r"uses?|likes?|loves?|lives?|works?|prefers?|your|you|my|from)\b",
+    re.IGNORECASE,
+)
+
+
 def role(raw: str) -> list[str]:
     """An occupation with its article: "a platform engineer"."""
     text = re.split(r",| (?:at|for|in|with|and|but|who|from|by|on|based|working|these|here|since) ", raw, 2)[0]
     text = trim(text)
     bare = re.sub(r"^(?:an?|the|our|your|their) ", "", text)
     if not bare or len(bare.split()) > 6 or not is_role(bare) or is_passing(text):
+        return []
+    if _VERBAL.search(bare):
         return []
     if re.match(r"(?:bit|lot|huge|big|terrible|bad|happy|heavy|light|slow|fast|little|long-?time|"
                 r"first-?time|new|regular|paying|frequent|great|proud|total|complete|native|fluent|"
@@ -264,6 +276,8 @@ def thing(raw: str) -> list[str]:
         return []
     if len(text.split()) > 12:
         return []
+    if text.count(",") == 1 and " and " not in text:
+        text = text.split(",")[0]
     parts = split_list(text)
     if len(parts) > 2 and all(len(part.split()) <= 4 for part in parts):
         return [trim(part) for part in parts]
