@@ -5,7 +5,8 @@ import subprocess
 import sys
 import time
 import traceback
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -26,9 +27,19 @@ from tests.scripted_embedder import ScriptedEmbedder, code_of, using
 FACTS = list(load_examples().facts.values())
 SAID = "words that must not be seen"
 
+T = TypeVar("T")
 
-def test_local_vectors_are_unit_length_and_read_only() -> None:
-    vectors = using(Local(), lambda e: e.embed(FACTS[:5]))
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[Local]:
+    """One model for all tests here: it takes a second to load and keeps no state."""
+    embedder = Local()
+    yield embedder
+    asyncio.run(embedder.aclose())
+
+
+def test_local_vectors_are_unit_length_and_read_only(local: Local) -> None:
+    vectors = asyncio.run(local.embed(FACTS[:5]))
 
     assert [vector.shape for vector in vectors] == [(512,)] * 5
     assert all(vector.dtype == np.float32 for vector in vectors)
@@ -37,7 +48,7 @@ def test_local_vectors_are_unit_length_and_read_only() -> None:
         vectors[0][0] = 1
 
 
-def test_local_gives_a_text_the_same_bits_alone_in_a_batch_and_under_load() -> None:
+def test_local_gives_a_text_the_same_bits_alone_in_a_batch_and_under_load(local: Local) -> None:
     async def act(embedder: Local) -> tuple[list[bytes], list[bytes], list[bytes]]:
         batch = await embedder.embed(FACTS)
         crowd = await asyncio.gather(*(embedder.embed([fact], "query") for fact in FACTS))
@@ -48,7 +59,7 @@ def test_local_gives_a_text_the_same_bits_alone_in_a_batch_and_under_load() -> N
             [v.tobytes() for v in alone],
         )
 
-    batch, crowd, alone = using(Local(), act)
+    batch, crowd, alone = asyncio.run(act(local))
 
     assert batch == alone
     assert crowd == alone
@@ -75,16 +86,16 @@ def test_local_gives_a_text_the_same_bits_in_another_process() -> None:
     assert len(digests) == 1
 
 
-def test_local_finds_a_fact_in_another_language() -> None:
+def test_local_finds_a_fact_in_another_language(local: Local) -> None:
     async def act(embedder: Local) -> tuple[float, float]:
         question, window, peanuts = await embedder.embed(
             ["Welchen Sitzplatz im Flugzeug mag ich?", "Prefers window seats", "Uses Postgres 16"]
         )
         return float(question @ window), float(question @ peanuts)
 
-    near, far = using(Local(), act)
+    near, far = asyncio.run(act(local))
 
-    assert near > Local().recall_floor > far
+    assert near > local.recall_floor > far
 
 
 @pytest.mark.parametrize(
@@ -102,8 +113,8 @@ def test_local_finds_a_fact_in_another_language() -> None:
         "\u202e" * 9,
     ],
 )
-def test_local_embeds_any_string(text: str) -> None:
-    (vector,) = using(Local(), lambda e: e.embed([text]))
+def test_local_embeds_any_string(local: Local, text: str) -> None:
+    (vector,) = asyncio.run(local.embed([text]))
 
     assert np.isfinite(vector).all()
     assert math.isclose(float(vector @ vector), 1, abs_tol=1e-5)
@@ -111,31 +122,22 @@ def test_local_embeds_any_string(text: str) -> None:
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text(st.characters(exclude_categories=()), max_size=50), max_size=8))
-def test_local_embeds_any_strings(texts: list[str]) -> None:
-    vectors = using(SHARED, lambda e: e.embed(texts))
+def test_local_embeds_any_strings(local: Local, texts: list[str]) -> None:
+    vectors = asyncio.run(local.embed(texts))
 
     assert len(vectors) == len(texts)
     assert all(np.isfinite(vector).all() for vector in vectors)
 
 
-class _Kept(Local):
-    """Stays open between the examples of a property."""
-
-    async def aclose(self) -> None: ...
-
-
-SHARED = _Kept()
-
-
-def test_local_reads_a_bounded_part_of_a_long_text() -> None:
+def test_local_reads_a_bounded_part_of_a_long_text(local: Local) -> None:
     long = "Lives in Lisbon. " * 1_000
 
-    whole, start = using(Local(), lambda e: e.embed([long, long[:LONGEST]]))
+    whole, start = asyncio.run(local.embed([long, long[:LONGEST]]))
 
     assert whole.tobytes() == start.tobytes()
 
 
-def test_event_loop_keeps_turning_while_long_texts_are_embedded() -> None:
+def test_event_loop_keeps_turning_while_long_texts_are_embedded(local: Local) -> None:
     async def act(embedder: Local) -> list[float]:
         await embedder.warm()
         work = asyncio.create_task(embedder.embed(["I moved to Lisbon in March. " * 40] * 20))
@@ -146,13 +148,13 @@ def test_event_loop_keeps_turning_while_long_texts_are_embedded() -> None:
             waits.append(time.perf_counter() - before)
         return waits
 
-    waits = using(Local(), act)
+    waits = asyncio.run(act(local))
 
     assert len(waits) > 10
     assert sorted(waits)[len(waits) // 2] < 0.05
 
 
-def test_flood_of_queries_is_turned_away_while_facts_still_pass() -> None:
+def test_flood_of_queries_is_turned_away_while_facts_still_pass(local: Local) -> None:
     async def act(embedder: Local) -> tuple[list[str | None], str | None, str | None]:
         await embedder.warm()
         flood = [asyncio.create_task(code_of(embedder.embed(["hi"], "query"))) for _ in range(500)]
@@ -161,7 +163,7 @@ def test_flood_of_queries_is_turned_away_while_facts_still_pass() -> None:
         after = await code_of(embedder.embed(["hi"], "query"))
         return list(codes), await code_of(embedder.embed(["hi"] * 200)), after
 
-    codes, facts, after = using(Local(), act)
+    codes, facts, after = asyncio.run(act(local))
 
     assert codes.count(None) == QUEUE
     assert codes.count("busy") == 500 - QUEUE
@@ -169,7 +171,7 @@ def test_flood_of_queries_is_turned_away_while_facts_still_pass() -> None:
     assert after is None
 
 
-def test_cancelled_work_gives_its_place_back() -> None:
+def test_cancelled_work_gives_its_place_back(local: Local) -> None:
     async def act(embedder: Local) -> str | None:
         await embedder.warm()
         for _ in range(3):
@@ -179,7 +181,7 @@ def test_cancelled_work_gives_its_place_back() -> None:
             await asyncio.gather(work, return_exceptions=True)
         return await code_of(embedder.embed(["hi"] * QUEUE, "query"))
 
-    assert using(Local(), act) is None
+    assert asyncio.run(act(local)) is None
 
 
 def test_failing_model_is_an_error_without_the_text() -> None:
@@ -224,8 +226,8 @@ def test_factory_takes_the_width_of_any_other_service_as_it_comes() -> None:
     assert embedder.name == "openai:m-96"
 
 
-def test_calibration_confirms_the_floors_of_the_local_model() -> None:
-    floors = using(Local(), lambda e: calibrate(e, load_examples()))
+def test_calibration_confirms_the_floors_of_the_local_model(local: Local) -> None:
+    floors = asyncio.run(calibrate(local, load_examples()))
 
-    assert floors.recall == pytest.approx(Local().recall_floor, abs=0.02)
-    assert floors.neighbour == pytest.approx(Local().neighbour_floor, abs=0.02)
+    assert floors.recall == pytest.approx(local.recall_floor, abs=0.02)
+    assert floors.neighbour == pytest.approx(local.neighbour_floor, abs=0.02)
