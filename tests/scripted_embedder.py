@@ -150,6 +150,15 @@ def using(embedder: E, act: Callable[[E], Awaitable[T]]) -> T:
     return asyncio.run(run())
 
 
+def chain(error: BaseException | None) -> list[type[BaseException]]:
+    """List the types of an error and of all that it holds on to."""
+    types: list[type[BaseException]] = []
+    while error is not None:
+        types.append(type(error))
+        error = error.__cause__ or error.__context__
+    return types
+
+
 async def code_of(work: Awaitable[object]) -> str | None:
     """Give the code of the error that `work` ended in, if any."""
     try:

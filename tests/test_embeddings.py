@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -22,7 +21,7 @@ from app.embeddings import (
     load_examples,
 )
 from app.embeddings.local import QUEUE
-from tests.scripted_embedder import ScriptedEmbedder, code_of, using
+from tests.scripted_embedder import ScriptedEmbedder, chain, code_of, using
 
 FACTS = list(load_examples().facts.values())
 SAID = "words that must not be seen"
@@ -120,7 +119,7 @@ def test_local_embeds_any_string(local: Local, text: str) -> None:
     assert math.isclose(float(vector @ vector), 1, abs_tol=1e-5)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text(st.characters(exclude_categories=()), max_size=50), max_size=8))
 def test_local_embeds_any_strings(local: Local, texts: list[str]) -> None:
     vectors = asyncio.run(local.embed(texts))
@@ -161,7 +160,7 @@ def test_flood_of_queries_is_turned_away_while_facts_still_pass(local: Local) ->
         await asyncio.sleep(0)
         codes = await asyncio.gather(*flood)
         after = await code_of(embedder.embed(["hi"], "query"))
-        return list(codes), await code_of(embedder.embed(["hi"] * 200)), after
+        return list(codes), await code_of(embedder.embed(["hi"] * (QUEUE + 1))), after
 
     codes, facts, after = asyncio.run(act(local))
 
@@ -196,7 +195,7 @@ def test_failing_model_is_an_error_without_the_text() -> None:
         using(embedder, lambda e: e.embed([SAID]))
 
     assert caught.value.code == "unreadable"
-    assert SAID not in "".join(traceback.format_exception(caught.value))
+    assert chain(caught.value) == [EmbedderError]
 
 
 def test_factory_builds_the_keyless_default_with_its_floors() -> None:

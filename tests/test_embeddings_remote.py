@@ -1,6 +1,5 @@
 import asyncio
 import time
-import traceback
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,15 @@ import pytest
 
 from app.embeddings import LONGEST, EmbedderError, OpenAICompatible, Purpose, Voyage
 from app.embeddings.remote import BATCH, CALLS, Breaker
-from tests.scripted_embedder import Reply, ScriptedEmbedder, answer, code_of, using, vector_of
+from tests.scripted_embedder import (
+    Reply,
+    ScriptedEmbedder,
+    answer,
+    chain,
+    code_of,
+    using,
+    vector_of,
+)
 
 SECRET = "key-that-must-not-be-seen"
 SAID = "words that must not be seen"
@@ -218,11 +225,11 @@ def test_slow_service_costs_no_more_than_the_budget() -> None:
         start = time.perf_counter()
         return await code_of(embedder.embed(["a"], "query")), time.perf_counter() - start
 
-    with ScriptedEmbedder(always=Reply(delay=0.8)) as service:
+    with ScriptedEmbedder(always=Reply(delay=3)) as service:
         code, took = using(remote(service, budgets={"query": 0.2, "fact": 5.0}), act)
 
     assert code == "unavailable"
-    assert took < 0.7
+    assert took < 2
 
 
 def test_dead_service_is_not_asked_again_until_a_probe_finds_it_alive() -> None:
@@ -234,16 +241,16 @@ def test_dead_service_is_not_asked_again_until_a_probe_finds_it_alive() -> None:
 
         for _ in range(3):
             await step()
-        await asyncio.sleep(0.35)
+        await asyncio.sleep(0.55)
         await asyncio.gather(step(), step())
         service.always = Reply()
-        await asyncio.sleep(0.35)
+        await asyncio.sleep(0.55)
         await step()
         await step()
         return seen
 
     with ScriptedEmbedder(always=Reply(401)) as service:
-        seen = using(remote(service, breaker=Breaker(limit=2, pause=0.3)), act)
+        seen = using(remote(service, breaker=Breaker(limit=2, pause=0.5)), act)
 
     assert seen[:3] == [("misconfigured", 1), ("misconfigured", 2), ("unavailable", 2)]
     assert sorted(code or "" for code, _ in seen[3:5]) == ["misconfigured", "unavailable"]
@@ -292,17 +299,16 @@ def test_nobody_listening_is_unavailable_and_says_neither_text_nor_key() -> None
     with pytest.raises(EmbedderError) as caught:
         using(embedder, lambda e: e.embed([SAID]))
 
-    shown = "".join(traceback.format_exception(caught.value)) + repr(caught.value)
-    assert caught.value.code == "unavailable"
-    assert SAID not in shown
-    assert SECRET not in shown
+    assert caught.value.code == str(caught.value) == "unavailable"
+    assert set(chain(caught.value)) == {EmbedderError}
 
 
 def test_key_that_no_header_can_hold_is_unavailable_and_not_shown() -> None:
     with ScriptedEmbedder() as service, pytest.raises(EmbedderError) as caught:
         using(remote(service, key=f"{SECRET}\r\nx: y"), lambda e: e.embed(["a"]))
 
-    assert SECRET not in "".join(traceback.format_exception(caught.value))
+    assert caught.value.code == "unavailable"
+    assert set(chain(caught.value)) == {EmbedderError}
 
 
 def test_nothing_said_and_no_key_is_logged(caplog: pytest.LogCaptureFixture) -> None:

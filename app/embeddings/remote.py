@@ -7,6 +7,7 @@ dead service costs a recall nothing once the breaker is open. Neither text nor k
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import httpx2
@@ -165,22 +166,25 @@ class OpenAICompatible:
         return vectors
 
     async def _ask(self, texts: list[str], purpose: Purpose) -> list[Vector]:
-        """Make one request and read its answer, of bounded size."""
+        """Make one request, and learn the width from its answer if nobody declared it."""
+        content = await self._post(self._body(texts, purpose))
+        vectors = _read(content, len(texts), self._width)
+        self._width = len(vectors[0])
+        return vectors
+
+    async def _post(self, body: dict[str, Any]) -> bytes:
+        """Give the body of a 200, of bounded size."""
         content = bytearray()
-        try:
-            async with self._client.stream(
-                "POST", self._url, json=self._body(texts, purpose)
-            ) as response:
+        # httpx's errors hold the request, with text and key: not even a context keeps them.
+        with suppress(httpx2.HTTPError):
+            async with self._client.stream("POST", self._url, json=body) as response:
                 _check_status(response.status_code)
                 async for chunk in response.aiter_bytes():
                     content += chunk
                     if len(content) > LARGEST_ANSWER:
                         raise EmbedderError("bad_answer")
-        except httpx2.HTTPError:
-            raise EmbedderError("unavailable") from None
-        vectors = _read(bytes(content), len(texts), self._width)
-        self._width = len(vectors[0])
-        return vectors
+            return bytes(content)
+        raise EmbedderError("unavailable")
 
     def _body(self, texts: list[str], purpose: Purpose) -> dict[str, Any]:  # noqa: ARG002 - Voyage needs it
         body: dict[str, Any] = {"model": self._model, "input": texts}
