@@ -6,6 +6,7 @@ It works offline on a CPU. Its floors were measured on the pairs beside this mod
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -55,15 +56,13 @@ class Local:
 
     def _encode(self, text: str) -> Vector:
         """Embed one text, on the embedder's thread; the first call loads the model."""
-        try:
+        # The tokenizer's own errors may quote the text: not even a context keeps them.
+        with suppress(ArithmeticError, LookupError, OSError, ValueError):
             if self._model is None:
                 # One BLAS thread: several spin against each other on a busy machine, and their
                 # number changes the last bits of a vector.
                 self._model = USE(threads=1)
             vector = unit(self._model.encode(legible(text)))
-        except (ArithmeticError, LookupError, OSError, ValueError):
-            # The tokenizer's own errors may quote the text.
-            raise EmbedderError("unreadable") from None
-        if not np.isfinite(vector).all():
-            raise EmbedderError("unreadable")
-        return vector
+            if np.isfinite(vector).all():
+                return vector
+        raise EmbedderError("unreadable")

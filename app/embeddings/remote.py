@@ -5,12 +5,14 @@ dead service costs a recall nothing once the breaker is open. Neither text nor k
 """
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import httpx2
+import numpy as np
+from pydantic_core import from_json
 
 from app.embeddings.seam import (
     NARROWEST,
@@ -164,22 +166,25 @@ class OpenAICompatible:
         return vectors
 
     async def _ask(self, texts: list[str], purpose: Purpose) -> list[Vector]:
-        """Make one request and read its answer, of bounded size."""
+        """Make one request, and learn the width from its answer if nobody declared it."""
+        content = await self._post(self._body(texts, purpose))
+        vectors = _read(content, len(texts), self._width)
+        self._width = len(vectors[0])
+        return vectors
+
+    async def _post(self, body: dict[str, Any]) -> bytes:
+        """Give the body of a 200, of bounded size."""
         content = bytearray()
-        try:
-            async with self._client.stream(
-                "POST", self._url, json=self._body(texts, purpose)
-            ) as response:
+        # httpx's errors hold the request, with text and key: not even a context keeps them.
+        with suppress(httpx2.HTTPError):
+            async with self._client.stream("POST", self._url, json=body) as response:
                 _check_status(response.status_code)
                 async for chunk in response.aiter_bytes():
                     content += chunk
                     if len(content) > LARGEST_ANSWER:
                         raise EmbedderError("bad_answer")
-        except httpx2.HTTPError:
-            raise EmbedderError("unavailable") from None
-        vectors = _read(bytes(content), len(texts), self._width)
-        self._width = len(vectors[0])
-        return vectors
+            return bytes(content)
+        raise EmbedderError("unavailable")
 
     def _body(self, texts: list[str], purpose: Purpose) -> dict[str, Any]:  # noqa: ARG002 - Voyage needs it
         body: dict[str, Any] = {"model": self._model, "input": texts}
@@ -215,8 +220,8 @@ def _check_status(status: int) -> None:
 def _read(content: bytes, count: int, width: int | None) -> list[Vector]:
     """Turn an answer into `count` vectors of one width, in the order of their indexes."""
     try:
-        answer = json.loads(content)
-    except (ValueError, RecursionError):
+        answer = from_json(content)  # three times faster than json, on the event loop's thread
+    except ValueError:
         raise EmbedderError("bad_answer") from None
     data = answer.get("data") if isinstance(answer, dict) else None
     if not isinstance(data, list) or len(data) != count:
@@ -238,8 +243,12 @@ def _vector(numbers: object, width: int | None) -> Vector:
         or not NARROWEST <= len(numbers) <= WIDEST
         or (width is not None and len(numbers) != width)
         or not set(map(type, numbers)) <= {float, int}  # a bool is an int, but not this type
-        or not all(abs(number) <= HUGE for number in numbers)  # nor is NaN below anything
-        or not any(abs(number) >= 1 / HUGE for number in numbers)
     ):
         raise EmbedderError("bad_answer")
-    return unit(numbers)
+    try:
+        wide = np.array(numbers, dtype=np.float64)
+    except OverflowError:
+        raise EmbedderError("bad_answer") from None
+    if not 1 / HUGE <= np.abs(wide).max() <= HUGE:  # NaN is on neither side
+        raise EmbedderError("bad_answer")
+    return unit(wide)

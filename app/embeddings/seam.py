@@ -7,7 +7,7 @@ vector and embedded later, recall goes on without its vector arm.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,7 +98,7 @@ def legible(text: str) -> str:
     return " ".join(words) or "."
 
 
-def unit(numbers: Sequence[float] | Vector) -> Vector:
+def unit(numbers: NDArray[np.floating[Any]]) -> Vector:
     """Scale to unit length; the numbers must be finite and not all zero."""
     wide = np.asarray(numbers, dtype=np.float64)
     vector: Vector = (wide / np.sqrt(wide @ wide)).astype(np.float32)

@@ -1,0 +1,165 @@
+"""The keyless judge: two statements are compared by what the pattern table reads in them.
+
+Strict: whatever the table can't place on both sides is INDEPENDENT.
+"""
+
+import re
+from collections.abc import Sequence
+
+from app.llm import Judgement, Kind, Pair, Relation, Statement, Verdict
+from app.rules.orders import chosen, order, rule_of
+from app.rules.languages import read_foreign
+from app.rules.readings import GIVEN_UP, Reading, read
+from app.rules.subjects import (
+    TOOL_SUBJECT,
+    canonical,
+    fold,
+    is_single_valued,
+    same_subject,
+    value,
+    words,
+)
+
+_LEAD = re.compile(r"(?:the user |user |now |currently |also |and )+", re.IGNORECASE)
+_COPULA = re.compile(
+    r"(?P<subject>(?:[\w'&-]+ ){0,4}[\w'&-]+) "
+    r"(?P<verb>is now on|is in|is on|is at|is due on|is|are|runs in|runs on|runs|lives in|"
+    r"starts on|starts at|expires in|expires on|ends in|is kept in|was moved to|were moved to|"
+    r"is written in|was rewritten in) (?:now )?(?P<value>.{1,80})",
+    re.IGNORECASE,
+)
+_VERBS = {
+    "was moved to": "", "were moved to": "", "is now on": "is on", "was rewritten in": "is written in",
+}  # fmt: skip
+_NAMED = re.compile(r"[A-ZÀ-Þ]\w|\d")
+
+
+def understand(text: str) -> Reading | None:
+    """What a stored text says, as one reading; None where the rules can't tell."""
+    plain = text.strip().rstrip(".! ")[:400]
+    now = re.match(r"(?:the user |user )?now\b", plain, re.IGNORECASE)
+    plain = _LEAD.sub("", plain, count=1) if _LEAD.match(plain) else plain
+    if found := order(plain):
+        return found
+    readings = read(plain)
+    if readings:
+        first = chosen(readings[0])
+        return first if not now else Reading(**{**_fields(first), "changed": True})
+    foreign = next((reading for _, reading in read_foreign(plain)), None)
+    return foreign or rule_of(plain) or _copula(plain)
+
+
+def _fields(reading: Reading) -> dict[str, object]:
+    return {name: getattr(reading, name) for name in Reading.__slots__}
+
+
+def _copula(text: str) -> Reading | None:
+    """ "The plan is Pro": a definite thing has one such value, if that is a name or a number."""
+    found = _COPULA.fullmatch(text)
+    if not found or re.match(r"(?:it|this|that|there|what|he|she|they|who)\b", text, re.I):
+        return None
+    subject = canonical(re.sub(r"^(?:the|my|our|their) ", "", found["subject"], flags=re.I))
+    if not _NAMED.search(found["value"]) and not is_single_valued(subject):
+        return None
+    verb = _VERBS.get(found["verb"].lower(), found["verb"].lower())
+    return Reading(
+        subject, value(found["value"]), "preference", verb, len(text),
+        changed=verb == "" or " now " in f" {text} ",
+    )  # fmt: skip
+
+
+def subject_of(text: str, kind: Kind) -> str:
+    """What a fact is about, for facts that came without a subject; never empty."""
+    found = understand(text)
+    if found:
+        return found.subject
+    copula = _COPULA.fullmatch(text.strip().rstrip(".! ")[:400])
+    if copula:
+        return canonical(re.sub(r"^(?:the|my|our|their) ", "", copula["subject"], flags=re.I))
+    return " ".join(words(text)[:3]) or kind
+
+
+_SAME_TEXT = Verdict("DUPLICATE", "same words")
+_SAME_VALUE = Verdict("DUPLICATE", "same subject, same value")
+_OPPOSITE = Verdict("CONTRADICTS", "opposite statement on the same thing")
+_ENDED = Verdict("CONTRADICTS", "the newer statement ends the older")
+_REPLACED = Verdict("CONTRADICTS", "the newer statement names the older value as replaced")
+_OTHER_VALUE = Verdict("CONTRADICTS", "same single-valued subject, other value")
+_APART = Verdict("INDEPENDENT", "not about the same thing")
+_UNSURE = Verdict("INDEPENDENT", "not surely in conflict")
+
+
+class RulesJudge:
+    """The keyless `Judge`: compares pairs by subject and value, without any model."""
+
+    name = "rules/1"
+
+    async def judge(self, pairs: Sequence[Pair]) -> Judgement:
+        """Give one verdict per pair; never fails."""
+        return Judgement([self.relation(pair.old, pair.new) for pair in pairs])
+
+    def relation(self, old: Statement, new: Statement) -> Verdict:
+        """How `new` stands to `old`; INDEPENDENT unless the rules are sure."""
+        if fold(old.text) == fold(new.text):
+            return _SAME_TEXT
+        was, says = understand(old.text), understand(new.text)
+        if was and says:
+            return _compare(was, says)
+        if was is None and says is None:
+            return _by_subject_alone(old, new)
+        return _APART
+
+
+def _compare(was: Reading, says: Reading) -> Verdict:
+    related = same_subject(was.subject, says.subject) or says.subject == GIVEN_UP
+    if says.ended and _covers(says.ended, was.value) and related and was.likes:
+        return _REPLACED
+    if not related:
+        return _APART
+    same = was.value == says.value
+    if says.closes:
+        if not was.closes and was.likes != says.likes and (same or not says.value):
+            return _ENDED
+        return _SAME_VALUE if same and was.closes else _UNSURE
+    if was.closes:
+        return _UNSURE
+    if same:
+        return _SAME_VALUE if was.likes == says.likes else _OPPOSITE
+    return _other_value(was, says)
+
+
+def _covers(ended: str, held: str) -> bool:
+    """Whether the value said to be gone is the one held ("gamma" for "project gamma")."""
+    return bool(ended) and (ended == held or ended in held.split())
+
+
+def _other_value(was: Reading, says: Reading) -> Verdict:
+    if TOOL_SUBJECT in (was.subject, says.subject) or was.subject != says.subject:
+        return _UNSURE
+    if not (was.likes and says.likes) or not (was.value and says.value):
+        return _UNSURE
+    refined = set(was.value.split()) <= set(says.value.split()) or set(says.value.split()) <= set(was.value.split())
+    if refined:
+        return _UNSURE
+    sure = is_single_valued(says.subject) or says.subject.startswith("favourite ")
+    if sure and (not says.weak or says.changed):
+        return _OTHER_VALUE
+    definite = was.text == says.text or not says.text
+    return _OTHER_VALUE if definite and was.kind == says.kind and _bare_copulas(was, says) else _UNSURE
+
+
+def _bare_copulas(was: Reading, says: Reading) -> bool:
+    return "." not in was.text and "." not in says.text
+
+
+def _by_subject_alone(old: Statement, new: Statement) -> Verdict:
+    """Texts beyond the table, say in another language: the given subject and the names decide."""
+    if not is_single_valued(new.subject) or canonical(old.subject) != canonical(new.subject):
+        return _APART
+    was, says = _names(old.text), _names(new.text)
+    return _OTHER_VALUE if was and says and not was & says else _UNSURE
+
+
+def _names(text: str) -> set[str]:
+    """The words that look like names or numbers, the first word aside."""
+    return {fold(word) for word in text.split()[1:] if _NAMED.match(word)}

@@ -1,0 +1,182 @@
+"""The table of patterns: one line says how a thing is stated, what it is about and how it is kept.
+
+The same lines read what users say ("I live in Lisbon") and stored texts ("Lives in Lisbon."), which
+is what lets the judge compare facts from anywhere. The notation:
+
+`I`        the user or the user's team as the one who acts; optional in stored texts
+`[live]`   the verb in any present form; `[be]` takes "I'm", "we are", "is" and the like
+           (stored texts may leave it out, unless it is `[be!]`)
+`{place}`  a slot, read by the function of that name in `slots.READERS`; `{old}` is what ended
+`my`       "my", "our" or, in stored texts, nothing
+
+The first line that fits wins, so special ones stand above general ones.
+"""
+
+from dataclasses import dataclass
+
+from app.llm import Kind
+from app.rules.lexicon import ATTRIBUTES, PETS, RELATIVES
+
+ANY_TOOL = "@tool"
+"""A subject that is the category of the tool in the slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the table. `also` are further (subject, kind, text) from the same words.
+
+    `likes=False` marks the opposite of what the subject usually says ("dislikes"). `weak` means
+    that another value may well hold beside this one, until the words speak of a change.
+    `bare` lines count as said by the user without "I", "we" or "my" in front.
+    """
+
+    pattern: str
+    subject: str
+    kind: Kind
+    text: str
+    also: tuple[tuple[str, Kind, str], ...] = ()
+    likes: bool = True
+    weak: bool = False
+    closes: bool = False
+    changes: bool = False
+    bare: bool = False
+
+
+_DEV = r"(?:learning|teaching myself|studying|picking up|trying to learn|getting into)"
+_MAKE = r"(?:working on|building|developing|writing|making|creating)"
+_WORK = (
+    r"(?:an?|my|our) (?:\w+[ -]){0,4}(?:app|thesis|novel|project|startup|game|book|paper|"
+    r"dissertation|website|course|library|platform|product|memoir|album|podcast|blog|plugin|tool|"
+    r"service|documentary|screenplay|extension|side project|band|shop|store)\b"
+)
+_OFTEN = r"(?:really |absolutely |also |always |just |do |usually |generally |much |strongly )*"
+_BY = r"(?:by|before|this year|next year|some ?day|one day|eventually|within|in (?:the )?(?:spring|summer|autumn|fall|winter|20\d\d))"
+
+ROWS: tuple[Row, ...] = (
+    # Who the user is
+    Row(r"my (?:full |first |user )?name(?: is|'s| was always) {name}", "name", "profile", "Name is {name}."),
+    Row(r"I [be] called {name}", "name", "profile", "Name is {name}."),
+    Row(r"(?:please |just |you can |everyone |everybody |people |friends |they )?calls? me {name}", "preferred name", "profile", "Goes by {name}.", bare=True),
+    Row(r"I [go] by {name}", "preferred name", "profile", "Goes by {name}."),
+    Row(r"I [be!] {Name}, {role}", "name", "profile", "Name is {Name}.", also=(("role", "profile", "Is {role}."),)),
+    Row(r"I [be!] {Name}", "name", "profile", "Name is {Name}."),
+    Row(r"this is {Name}", "name", "profile", "Name is {Name}.", bare=True),
+    Row(r"my pronouns are {rest}", "pronouns", "profile", "Pronouns are {rest}."),
+    Row(r"I [be] {number} (?:years old|yo\b)", "age", "profile", "Is {number} years old."),
+    Row(r"I [be] (?P<rest>married|divorced|single|engaged|widowed)\b(?! (?:out|thread|core|file))", "marital status", "profile", "Is {rest}."),
+    Row(r"I [be] (?P<rest>left-handed|an? early bird|a night owl|(?:not )?a morning person|colou?r-?blind)", "habits", "profile", "Is {rest}."),
+    Row(r"I (?:was|were) born in {place}", "origin", "profile", "Was born in {place}."),
+    Row(r"(?:was )?born in {place}", "origin", "profile", "Was born in {place}."),
+    Row(r"I (?:come|comes|[be]) (?:originally )?from {Place}", "origin", "profile", "Is from {Place}."),
+    Row(r"I (?P<how>grew up|studied) in {place}", "background", "profile", "{How} in {place}."),
+    # Where the user lives
+    Row(r"I [live] (?:over |out |up |down |right )?(?:in|near|outside(?: of)?|just outside(?: of)?) {place}", "home city", "profile", "Lives in {place}."),
+    Row(r"I [be] (?:currently |now |mostly )?(?:based|living|located|residing) (?:in|near|out of) {place}", "home city", "profile", "Lives in {place}."),
+    Row(r"based in {place}", "home city", "profile", "Lives in {place}."),
+    Row(r"my (?:home (?:city|town)|city|current city) is {place}", "home city", "profile", "Lives in {place}."),
+    Row(r"(?:i|user)(?: have| has| just| recently)* (?:moved|relocated) (?:here |over |back )?from {oldplace} to {Place}", "home city", "profile", "Moved from {oldplace} to {Place}.", changes=True),
+    Row(r"(?:we|i|user)? ?(?:have|has|just|recently|finally| )*(?:moved|relocated) (?:here |over |back |house )?(?:to|into) {Place}", "home city", "profile", "Moved to {Place}.", changes=True),
+    Row(r"moved from {oldplace} to {Place}", "home city", "profile", "Moved from {oldplace} to {Place}.", changes=True),
+    Row(r"my (?:family and i|wife and i|husband and i|partner and i) (?:live in|moved to) {place}", "home city", "profile", "Lives in {place}."),
+    # Work
+    Row(r"I [work] (?:full-?time |part-?time |remotely )?(?:at|for|with) {org} as {Role}", "employer", "profile", "Works at {org}.", also=(("role", "profile", "Is {Role}."),)),
+    Row(r"I [work] as {Role} (?:at|for|with) {org}", "employer", "profile", "Works at {org}.", also=(("role", "profile", "Is {Role}."),)),
+    Row(r"I [be] {role} (?:at|for|with) {Org}", "employer", "profile", "Works at {Org}.", also=(("role", "profile", "Is {role}."),)),
+    Row(r"(?:i|user)?(?: have| has| just| recently)* ?(?:joined|started(?: work| working)?(?: at| with)|got hired (?:at|by)|got a job at|accepted an offer from|(?:started|have|has|got) a new job at|moved over to|switched(?: jobs)? to|now work at) {Org} as {Role}", "employer", "profile", "Works at {Org}.", also=(("role", "profile", "Is {Role}."),), changes=True),
+    Row(r"(?:i|user)? ?(?:left|quit) {oldorg} (?:for|and (?:joined|started at|now work (?:at|for))) {Org}", "employer", "profile", "Works at {Org}.", changes=True),
+    Row(r"I [work] (?:full-?time |part-?time |remotely )?(?:at|for) {org}", "employer", "profile", "Works at {org}."),
+    Row(r"I [be] (?:now |currently )?(?:working|employed) (?:at|for|by|with) {Org}", "employer", "profile", "Works at {Org}."),
+    Row(r"I [be] (?:now )?(?:at|with) {Org} (?:now|these days|as an? .*)", "employer", "profile", "Works at {Org}.", changes=True),
+    Row(r"(?:(?:i|user)(?: am| have| has)?)?(?: just| recently| now)* ?(?:joined|started(?: work| working)?(?: at| with)|got hired (?:at|by)|got a job at|accepted an offer from|(?:started|have|has|got) a new job at|switched jobs to) {Org}", "employer", "profile", "Works at {Org}.", changes=True),
+    Row(r"my (?:new |current )?(?:employer|company|workplace) (?:is|is called|is now) {Org}", "employer", "profile", "Works at {Org}."),
+    Row(r"I (?:quit|left|lost) (?:my|their) job", "employer", "profile", "Left their job.", closes=True),
+    Row(r"I (?:quit|left) (?:my job at )?{Org}", "employer", "profile", "No longer works at {Org}.", closes=True),
+    Row(r"(?:my (?:job|role|job title|title|position|profession|occupation)|what I do) is {anyrole}", "role", "profile", "Role is {anyrole}."),
+    Row(r"I [work] as {anyrole}", "role", "profile", "Works as {anyrole}."),
+    Row(r"I (?:have|has) been (?:working as )?{role} (?:for|since) .*", "role", "profile", "Is {role}."),
+    Row(r"I (?:got|was|just got)(?: promoted to| hired as) {Role}", "role", "profile", "Is now {Role}.", changes=True),
+    Row(r"I (?:became|become) {role}", "role", "profile", "Is {role}.", changes=True),
+    Row(r"I [be] (?:now |currently |still )?(?:working as )?{role}", "role", "profile", "Is {role}."),
+    Row(r"I [work] in (?P<rest>(?:[\w&-]+ ?){1,3})", "field of work", "profile", "Works in {rest}."),
+    Row(r"I [be] (?P<rest>self-employed|retired|a freelancer|freelancing|unemployed|(?:a|still) (?:\w+ )?student)", "role", "profile", "Is {rest}."),
+    Row(r"I [run] (?P<rest>(?:an?|my own|our own) .*)", "business", "profile", "Runs {rest}."),
+    Row(r"I [report] to {name}", "manager", "profile", "Manager is {name}."),
+    Row(r"my (?:new )?(?:manager|boss|line manager|supervisor) is (?:now )?{name}", "manager", "profile", "Manager is {name}."),
+    # Languages and skill
+    Row(r"I [speak] {lang}", "languages spoken", "profile", "Speaks {lang}."),
+    Row(r"I [be] (?:fluent|native) in {lang}", "languages spoken", "profile", "Speaks {lang}."),
+    Row(r"I [be] a native {lang} speaker", "native language", "profile", "Native language is {lang}."),
+    Row(r"my (?:native|first) (?:language|tongue) is {lang}", "native language", "profile", "Native language is {lang}."),
+    Row(r"my mother tongue is {lang}", "native language", "profile", "Native language is {lang}."),
+    Row(r"I [be] (?:an? )?(?:\w+ )?(?P<rest>(?:beginner|newbie|expert|novice|pro) (?:at|in|with|to) .*)", "skill level", "profile", "Is a {rest}."),
+    Row(r"I [be] (?:quite |pretty |very |fairly |completely |totally |still )?new to {thing}", "skill level", "profile", "Is new to {thing}."),
+    Row(r"I (?:have|has)(?: got)? (?P<rest>(?:\w+|\d+\+?) years (?:of )?(?:experience )?(?:of |with |in )?.*)", "experience", "profile", "Has {rest}."),
+    Row(r"I [have] (?P<rest>an? (?:phd|master'?s?|bachelor'?s?|degree|diploma|mba|background) (?:degree )?in .*)", "education", "profile", "Has {rest}."),
+    # Goals and projects
+    Row(r"I [be] (?:now |currently |back )*(?:working )?on (?P<rest>(?:the )?project [A-Z0-9][\w-]*|(?:the )?[A-Z][\w-]* project)(?: now)? instead of (?:project )?(?P<old>[A-Z0-9][\w-]*)", "current project", "goal", "Is now on {rest} instead of {old}.", changes=True),
+    Row(r"I [be] (?:now |currently |back )*(?:working )?on (?P<rest>(?:the )?project [A-Z0-9][\w-]*|(?:the )?[A-Z][\w-]* project)", "current project", "goal", "Is on {rest}.", weak=True),
+    Row(r"I (?:[work] on|switched to|moved to) (?P<rest>(?:the )?project [A-Z0-9][\w-]*|(?:the )?[A-Z][\w-]* project)", "current project", "goal", "Is on {rest}.", weak=True),
+    Row(rf"I [be] (?:now |currently |also )*(?P<how>{_MAKE}) (?P<rest>{_WORK}.*)", "current project", "goal", "Is {how} {rest}.", weak=True),
+    Row(rf"I [be] (?:now |currently |also |still )*(?P<how>{_DEV}) {{thing}}", "learning", "goal", "Is {how} {thing}."),
+    Row(r"(?:learning|training for|saving for) {thing}", "learning", "goal", "Is learning {thing}."),
+    Row(r"I [be] (?:currently |also |still )*(?P<how>(?:training|studying|preparing|practi[sc]ing|saving(?: up)?|working towards|cramming)(?: for| towards)?) {thing}", "goals", "goal", "Is {how} {thing}."),
+    Row(r"my (?:main |big |biggest |long-term |personal |ultimate |only )?(?:goal|aim|target|dream|new year's resolution)(?: (?:for|this) [\w ]{1,20})? is (?:to )?{rest}", "goals", "goal", "Goal is to {rest}."),
+    Row(r"I [be] trying to (?P<rest>(?:learn|quit|lose|save|get better at|become|eat|cut down|stop|finish my) .*)", "goals", "goal", "Is trying to {rest}."),
+    Row(rf"I (?:[want]|[hope]|[plan]|[aim]|would like|[intend]|[be] planning|[be] aiming|[be] going) to (?P<rest>.* {_BY}\b.*)", "goals", "goal", "Wants to {rest}."),
+    # Stack and tools
+    Row(r"I (?:have |has |just |recently |finally |fully |also )*(?:migrated|switched|moved|changed|went|converted|upgraded) (?:\w+ ){0,4}?from {old} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
+    Row(r"(?:migrated|switched|moved) from {old} to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True, bare=True),
+    Row(r"I (?:have |has |just |recently |finally )*(?:replaced|swapped(?: out)?|ditched|dropped) {old} (?:with|for|in favou?r of|by) {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
+    Row(r"I (?:now )?[use] {tools} instead of {old}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
+    Row(r"I (?:have |has |just |recently |finally |fully |now )*(?:migrated|switched|moved|changed|converted)(?: \w+){0,3}? (?:over )?to {tools}", ANY_TOOL, "preference", "Switched to {tools}.", changes=True),
+    Row(r"(?:migrated|switched) to {tools}", ANY_TOOL, "preference", "Switched to {tools}.", changes=True),
+    Row(r"my (?:main |primary |production |current )?(?:database|db|data store) (?:is|is now|runs on) {tools}", ANY_TOOL, "preference", "Database is {tools}."),
+    Row(r"my (?:tech )?stack (?:is|consists of|includes) {tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
+    Row(r"I [be] (?:all |now |still |mostly |currently )*(?:on|running|using) {tools} (?:now|these days|nowadays)", ANY_TOOL, "preference", "Now uses {tools}.", weak=True, changes=True),
+    Row(r"I [use] (?P<rest>(?:the |a )?(?:dark|light) (?:mode|theme).*|metric.*|imperial.*|tabs.*|\w+ spaces.*|celsius|fahrenheit)", "likes", "preference", "Uses {rest}."),
+    Row(r"I (?:[use]|[run](?: on| everything on)?|[deploy] (?:on|to|with)|[host] (?:\w+ )?on|[code] in|[write] (?:\w+ )?in|[rely] on|[work] (?:mostly |mainly )?(?:with|in)) {tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
+    Row(r"I [be] (?:all |now |still |mostly |currently )*(?:on|running|using|running on) {tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
+    Row(r"(?P<who>we) use {practice}", "tools", "preference", "Uses {practice}.", weak=True),
+    Row(r"uses {practice}", "tools", "preference", "Uses {practice}.", weak=True),
+    Row(r"my (?P<attr>tests|test suite|backend|frontend|back end|front end|api|services?|login service|app|mobile app|code|codebase) (?:is|are) (?:all |mostly |now )*(?:written|built|done) (?:in|with|on) (?P<rest>.*)", "@attr", "preference", "{Attr} written in {rest}."),
+    # Taste
+    Row(rf"I {_OFTEN}[prefer] {{thing}} (?:over|to|rather than|instead of) (?P<old>[^,]{{1,60}})", "likes", "preference", "Prefers {thing} over {old}."),
+    Row(rf"I {_OFTEN}[like] {{thing}} (?:better|more) than (?P<old>[^,]{{1,60}})", "likes", "preference", "Prefers {thing} over {old}."),
+    Row(rf"I (?:would|'d) {_OFTEN}(?:always )?(?:rather (?:have|get|use|take)|prefer) {{thing}}", "likes", "preference", "Prefers {thing}."),
+    Row(rf"I {_OFTEN}[prefer] (?:the )?(?P<thing>.*)", "likes", "preference", "Prefers {thing}."),
+    Row(rf"I (?:don't|do not|dont|doesn't|does not) (?:really |particularly |much )?(?:like|enjoy|care for) {{thing}}", "likes", "preference", "Dislikes {thing}.", likes=False),
+    Row(rf"I {_OFTEN}(?:[hate]|[dislike]|[detest]|[loathe]|can't stand|cannot stand|can't bear) {{thing}}", "likes", "preference", "Dislikes {thing}.", likes=False),
+    Row(r"I [be] not (?:a (?:big |huge )?fan of|into|fond of) {thing}", "likes", "preference", "Dislikes {thing}.", likes=False),
+    Row(r"I [be] (?:really |also )?(?:a (?:big |huge |massive )?fan of|into|fond of|passionate about) {thing}", "likes", "preference", "Likes {thing}."),
+    Row(rf"I {_OFTEN}(?:[like]|[enjoy]) {{thing}}", "likes", "preference", "Likes {thing}."),
+    Row(rf"I {_OFTEN}(?:[love]|[adore]) {{thing}}", "likes", "preference", "Loves {thing}."),
+    Row(r"my (?:all-?time )?favou?rite (?P<attr>[\w ]{2,30}?) (?:is|are) (?:still |definitely |probably )?{rest}", "favourite @attr", "preference", "Favourite {attr} is {rest}."),
+    Row(r"I (?:only |always )+(?:[fly]|[travel]|[ride]) (?P<rest>.*)", "travel", "preference", "Flies only {rest}."),
+    Row(r"I [want] {thing}", "likes", "preference", "Wants {thing}.", weak=True),
+    # Food and health
+    Row(r"I [be] (?:severely |mildly |very |badly )?allergic to {things}", "allergies", "constraint", "Allergic to {things}."),
+    Row(r"I [have] an? (?:severe |bad |mild )?(?P<rest>[\w ]{2,30}) allergy", "allergies", "constraint", "Allergic to {rest}."),
+    Row(r"I [be] (?:a |an )?(?:strict |mostly |also |both )?(?P<rest>vegan|vegetarian|pescatarian|flexitarian|teetotal|gluten[- ]free|dairy[- ]free|lactose[- ]intolerant|gluten[- ]intolerant|coeliac|celiac|keto)", "diet", "preference", "Is {rest}."),
+    Row(r"I [eat] (?P<rest>(?:only )?(?:halal|kosher|gluten[- ]free|plant-based|low-carb)\b.*)", "diet", "preference", "Eats {rest}."),
+    Row(r"I (?:don't|do not|dont|doesn't|does not|can't|cannot|never) eat {things}", "food", "preference", "Does not eat {things}.", likes=False),
+    Row(r"I (?:don't|do not|dont|doesn't|does not|never) drink {things}", "drinks", "preference", "Does not drink {things}.", likes=False),
+    Row(r"I [drink] (?:way |far |too |so |only |mostly )*(?:much |a lot of |lots of )?{thing}", "drinks", "preference", "Drinks {thing}."),
+    Row(r"I [eat] {thing}", "food", "preference", "Eats {thing}."),
+    Row(r"I (?:don't|do not|dont|doesn't|does not) (?P<rest>smoke|drive)", "habits", "preference", "Does not {rest}.", likes=False),
+    Row(r"I [smoke]", "habits", "preference", "Smokes."),
+    # Family and pets
+    Row(rf"my (?P<attr>{PETS})(?: is called| is named|'s name is| is) {{Name}}", "pets", "profile", "{Attr} is called {Name}."),
+    Row(rf"I [have] (?P<rest>an? (?:[\w-]+ ){{0,3}}(?:{PETS})) (?:called|named) {{name}}", "pets", "profile", "Has {rest} called {name}."),
+    Row(rf"I (?:[have]|[own]|adopted|got) (?P<rest>(?:an?|one|two|three|four|five|six|\d) (?:[\w-]+ ){{0,3}}(?:{PETS})e?s?)\b", "pets", "profile", "Has {rest}."),
+    Row(rf"my (?P<attr>{RELATIVES})(?: is called| is named|'s name is) {{name}}", "@attr's name", "profile", "{Attr} is called {name}."),
+    Row(rf"I [have] (?P<rest>(?:an?|one|two|three|four|five|six|\d) (?:[\w-]+ ){{0,3}}(?:{RELATIVES})s?(?:ren)?(?: (?:called|named) [A-Z]\w+)?(?: and (?:an?|one|two|three|\d) (?:{RELATIVES})s?)?)\b", "family", "profile", "Has {rest}."),
+    Row(rf"(?:my|our) (?P<attr>(?:{RELATIVES}|(?:{PETS}))(?: [A-Z]\w+)?) (?P<rest>(?:works|work|lives|live|starts|start|speaks|studies|goes to|plays|teaches|attends|is an? |is allergic|is vegan|is vegetarian|was born|turns) ?.*)", "@attr", "profile", "{Attr} {rest}."),
+    # Habits
+    Row(r"I [drive] (?P<rest>(?:an?|my) .*)", "car", "profile", "Drives {rest}."),
+    Row(r"I (?P<how>[play]|[collect]|[coach]|[maintain]|[volunteer]|[teach]|[support]|[practice]|[own]) {thing}", "@how", "preference", "{How} {thing}."),
+    Row(r"I [study] {thing}", "studies", "profile", "Studies {thing}."),
+    Row(r"I (?P<rest>[cycle] to work.*|[commute] .*|[work] from home.*|[work] remotely.*|[work] nights.*|[get] up at .*|[wake] up at .*|[be] on call every .*|[run] \w+ (?:k|km|miles) .*)", "routine", "preference", "{Rest}."),
+    # What the user's things and team are
+    Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?:is|are) (?:now |currently |still )*(?:called |named )?(?P<rest>.*)", "@attr", "preference", "{Attr} is {rest}.", weak=True),
+    Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?P<rest>(?:(?:is|are) (?:hosted|deployed|kept|tracked|managed|stored)|runs?|lives?|sits?|starts?) (?:now )?(?:in|on|at|with|under) .*)", "@attr", "preference", "{Attr} {rest}.", weak=True),
+)  # fmt: skip

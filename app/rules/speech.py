@@ -1,0 +1,44 @@
+"""Turning what somebody says of themselves into a statement about them."""
+
+import re
+
+from app.rules.readings import third_form
+
+_BE = re.compile(r"^(?:i'?m|i am)\b", re.IGNORECASE)
+_HAVE = re.compile(r"^(?:i've|i have)\b", re.IGNORECASE)
+_DONT = re.compile(r"^i (?:don't|do not)\b", re.IGNORECASE)
+_AUX = re.compile(r"^i (can't|cannot|can|must|will|should|never|always|only|also|was|had|did)\b", re.IGNORECASE)
+_VERB = re.compile(r"^i ([a-z'-]+)\b", re.IGNORECASE)
+_INNER = (
+    (re.compile(r"\bmy\b", re.IGNORECASE), "their"),
+    (re.compile(r"\bmyself\b", re.IGNORECASE), "themselves"),
+    (re.compile(r"\bme\b", re.IGNORECASE), "them"),
+)
+
+
+def in_third_person(text: str) -> str:
+    """ "I walk my dog at six" -> "Walks their dog at six."; "we …" stays as said."""
+    said = text.strip().rstrip(" .!,;")
+    if re.match(r"my\b", said, re.IGNORECASE):
+        said = said[2:].strip()
+    elif re.match(r"i\b", said, re.IGNORECASE):
+        said = _of_the_user(said)
+        for pattern, word in _INNER:
+            said = pattern.sub(word, said)
+    return f"{said[:1].upper()}{said[1:]}."
+
+
+def _of_the_user(said: str) -> str:
+    for pattern, word in ((_BE, "is"), (_HAVE, "has"), (_DONT, "does not")):
+        if pattern.match(said):
+            return pattern.sub(word, said)
+    if aux := _AUX.match(said):
+        if aux[1].lower() in ("never", "always", "only", "also"):
+            following = re.match(r"i \w+ ([a-z'-]+)(.*)", said, re.IGNORECASE | re.DOTALL)
+            if following:
+                return f"{aux[1]} {third_form(following[1].lower())}{following[2]}"
+        return said[2:]
+    if verb := _VERB.match(said):
+        word = verb[1].lower()
+        return (third_form(word) if not word.endswith("ed") else word) + said[verb.end() :]
+    return said
