@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeGuard, TypeVar, get_args
 
@@ -83,12 +83,16 @@ class Claude:
         *,
         model: str = "claude-haiku-5-5",
         prompt_version: str = LATEST,
+        timeout: float | None = None,
         limits: "Limits | None" = None,
     ) -> None:
         # Imported here: the SDK takes seconds to load, which a process without a key needn't pay.
         from app.messages_api import Limits, MessagesApi  # noqa: PLC0415
 
-        self._api = MessagesApi(api_key, base_url, limits or Limits())
+        limits = limits or Limits()
+        if timeout is not None:
+            limits = replace(limits, timeout=timeout)
+        self._api = MessagesApi(api_key, base_url, limits)
         self._model = model
         self._prompt_version = prompt_version
 

@@ -140,7 +140,7 @@ async def pipelined(db: Database, tenant_id: UUID) -> AsyncIterator[Run]:
             query: str, values: Mapping[str, object]
         ) -> psycopg.AsyncCursor[dict[str, Any]]:
             cursor = connection.cursor(row_factory=dict_row)
-            await cursor.execute(cast("LiteralString", query), values)
+            await cursor.execute(query, values)
             return cursor
 
         await run("begin", {})

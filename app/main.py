@@ -13,7 +13,8 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
-from sqlalchemy.exc import DBAPIError, TimeoutError as CheckoutTimeout
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as CheckoutTimeout
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -23,7 +24,7 @@ from app.errors import Unavailable, UsermemError
 from app.memory.core import Core
 from app.settings import Settings
 from app.telemetry import logger
-from app.wire import MAX_BODY, Malformed
+from app.wire import MAX_BODY
 from app.wiring import open_core
 from app.worker import Worker
 
@@ -178,9 +179,7 @@ async def _on_invalid(request: Request, error: RequestValidationError) -> JSONRe
 
 def _name(place: tuple[Any, ...]) -> str:
     """Name a field; a caller's own key may be anything, so only plain short ones are repeated."""
-    parts = [
-        str(part) if isinstance(part, int) or _is_plain(part) else "a field" for part in place
-    ]
+    parts = [str(part) if isinstance(part, int) or _is_plain(part) else "a field" for part in place]
     return ".".join(parts)
 
 
@@ -200,9 +199,7 @@ async def _on_database(request: Request, error: Exception) -> JSONResponse:
     if isinstance(error, DBAPIError) and not _is_passing(error.orig):
         raise error
     log.warning("database_unavailable", error=type(error).__name__)
-    return await _on_error(
-        request, Unavailable("The service is busy; try again.", retry_after=1)
-    )
+    return await _on_error(request, Unavailable("The service is busy; try again.", retry_after=1))
 
 
 def _is_passing(error: BaseException | None) -> bool:

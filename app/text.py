@@ -196,6 +196,11 @@ def words(text: str) -> list[str]:
     return lexemes
 
 
+def any_word(text: str) -> str:
+    """Give a Postgres `tsquery` that any word of the text satisfies; empty when it has none."""
+    return " | ".join("'" + word.replace("'", "''") + "'" for word in dict.fromkeys(words(text)))
+
+
 def without_accents(folded: str) -> str:
     """Drop accents, Hebrew points, Arabic vowel signs and tatweel: people leave them out."""
     if folded.isascii():

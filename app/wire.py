@@ -144,7 +144,9 @@ def _check(value: Any, depth: int) -> None:
         raise TooDeep(f"The body nests deeper than {MAX_DEPTH} levels.")
     if isinstance(value, float) and value in {float("inf"), float("-inf")}:
         raise TooDeep("The body holds a number beyond what can be kept.", code="number_range")
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+    for item in (
+        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    ):
         _check(item, depth - 1)
 
 

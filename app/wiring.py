@@ -14,7 +14,6 @@ from app.embedded import EmbeddedPostgres
 from app.embeddings import Embedder, EmbedderError, embedder_from
 from app.errors import UsermemError
 from app.memory.core import Core
-from app.messages_api import Limits
 from app.rules import RulesExtractor, RulesJudge
 from app.settings import Settings
 from app.telemetry import logger
@@ -134,6 +133,6 @@ def _claude(settings: Settings) -> Claude | None:
     return Claude(
         key.get_secret_value(),
         settings.anthropic_base_url,
-        settings.model,
-        limits=Limits(total=settings.model_timeout.total_seconds()),
+        model=settings.model,
+        timeout=settings.model_timeout.total_seconds(),
     )

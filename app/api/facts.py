@@ -7,8 +7,8 @@ from uuid import UUID
 from fastapi import APIRouter, Depends, Path, Response
 from pydantic import BeforeValidator, Field
 
-from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.db import now
+from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.memory import facts
 from app.models import Fact
 from app.wire import Kind, Limit, Line, Model, Time, UserId, cleaned
@@ -205,7 +205,7 @@ async def why(user: UserId, fact: FactId, key: CredentialDep, tx: Tx) -> WhyOut:
             VerdictOut(
                 old=row.old_id,
                 new=row.new_id,
-                verdict=row.verdict,  # type: ignore[arg-type] # the table CHECKs it
+                verdict=row.verdict,
                 reason=row.reason,
                 judge=row.judge,
                 at=row.at,
@@ -218,6 +218,8 @@ async def why(user: UserId, fact: FactId, key: CredentialDep, tx: Tx) -> WhyOut:
 
 
 @router.delete("/{fact}", status_code=204, dependencies=[_facts])
-async def delete_fact(user: UserId, fact: FactId, core: CoreDep, key: CredentialDep, tx: Tx) -> None:
+async def delete_fact(
+    user: UserId, fact: FactId, core: CoreDep, key: CredentialDep, tx: Tx
+) -> None:
     """Erase a fact with its evidence and what it had superseded; it is not learned again."""
     await facts.delete_fact(tx, core, key.tenant_id, user, fact)

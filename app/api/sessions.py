@@ -14,8 +14,8 @@ from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.memory import sessions
 from app.memory.ingest import IncomingTurn, Role, append_turns
 from app.models import Session
-from app.wire import Id, Limit, Model, SessionId, Time, UserId
 from app.text import clean
+from app.wire import Id, Limit, Model, SessionId, Time, UserId
 
 MAX_MESSAGES = 200
 MAX_MESSAGE_BYTES = 64 * 1024
@@ -135,7 +135,7 @@ class SessionOut(Model):
         """Show a stored session."""
         return cls(
             session=row.external_id,
-            status=row.status,  # type: ignore[arg-type] # the table CHECKs it
+            status=row.status,
             reason=row.reason,
             attempts=row.attempt,
             user_turns=row.user_turns,
@@ -191,16 +191,16 @@ async def post_transcript(
     receipt = await append_turns(
         tx, core, key.tenant_id, user, session, body.turns(), end=True, memory=body.memory
     )
-    response.headers["Location"] = f"/v1/users/{quote(user, safe="")}/sessions/{quote(session, safe="")}"
+    response.headers["Location"] = (
+        f"/v1/users/{quote(user, safe='')}/sessions/{quote(session, safe='')}"
+    )
     return ReceiptOut.model_validate(receipt)
 
 
 @router.post("/sessions/{session}/end", status_code=202, dependencies=[_ingest])
 async def end(user: UserId, session: SessionId, key: CredentialDep, tx: Tx) -> ReceiptOut:
     """End a session now."""
-    return ReceiptOut.model_validate(
-        await sessions.end_session(tx, key.tenant_id, user, session)
-    )
+    return ReceiptOut.model_validate(await sessions.end_session(tx, key.tenant_id, user, session))
 
 
 @router.get("/sessions/{session}", dependencies=[_ingest])
@@ -226,9 +226,7 @@ async def list_sessions(
     cursor: str | None = None,
 ) -> SessionPage:
     """List a user's sessions."""
-    page = await sessions.list_sessions(
-        tx, core, key.tenant_id, user, limit=limit, after=cursor
-    )
+    page = await sessions.list_sessions(tx, core, key.tenant_id, user, limit=limit, after=cursor)
     return SessionPage(
         items=[SessionOut.of(row) for row in page.items], next_cursor=page.next_cursor
     )
@@ -237,9 +235,7 @@ async def list_sessions(
 @router.post("/sessions/{session}/retry", status_code=202, dependencies=[_ingest])
 async def retry(user: UserId, session: SessionId, key: CredentialDep, tx: Tx) -> ReceiptOut:
     """Try a failed session again."""
-    return ReceiptOut.model_validate(
-        await sessions.retry_session(tx, key.tenant_id, user, session)
-    )
+    return ReceiptOut.model_validate(await sessions.retry_session(tx, key.tenant_id, user, session))
 
 
 @router.delete("/sessions/{session}", dependencies=[_privacy])

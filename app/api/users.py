@@ -56,9 +56,7 @@ async def put_settings(user: UserId, body: SettingsIn, key: CredentialDep, tx: T
 
 
 @router.patch("/settings", dependencies=[_privacy])
-async def patch_settings(
-    user: UserId, body: SettingsIn, key: CredentialDep, tx: Tx
-) -> SettingsOut:
+async def patch_settings(user: UserId, body: SettingsIn, key: CredentialDep, tx: Tx) -> SettingsOut:
     """Change some of a user's settings."""
     settings = replace(
         await read_settings(tx, key.tenant_id, user), **body.model_dump(exclude_unset=True)

@@ -6,25 +6,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 from uuid import UUID
-
-from sqlalchemy.orm import Mapped
 
 from app.errors import Invalid
 from app.memory.core import Core
+from app.models import Fact, Session
 
 _MAC = 16
 
 
-class Row(Protocol):
-    """What can stand in a keyset list."""
-
-    created_at: Mapped[datetime]
-    id: Mapped[UUID]
-
-
-T = TypeVar("T", bound=Row)
+T = TypeVar("T", Fact, Session)
 
 
 @dataclass(frozen=True, slots=True)

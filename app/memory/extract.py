@@ -36,7 +36,7 @@ from app.memory.reconcile import Known, Proposal, Ruling, Source
 from app.memory.users import lock_user
 from app.memory.write import Outcome, Prepared, close
 from app.models import Message, Session, User
-from app.rules import ForgetRequest, forget_requests, is_single_valued
+from app.rules import ForgetRequest, canonical, forget_requests, is_single_valued, subject_of
 from app.telemetry import logger
 from app.text import find_quote, fingerprint, fold, one_line, words
 
@@ -196,7 +196,7 @@ def _check(
         return decision.reason
     if _is_echo(claim, message.text, span, said):
         return "echo"
-    subject = one_line(candidate.subject).lower()[:100] or "user"
+    subject = canonical(one_line(candidate.subject))[:100] or subject_of(said, candidate.kind)
     valid_from = candidate.valid_from
     if valid_from is not None and valid_from > message.said_at + timedelta(days=366 * 100):
         valid_from = None
@@ -212,7 +212,7 @@ def _check(
         evidence=Source(
             claim.session_id,
             message.external_id or f"turn-{message.position}",
-            quote,
+            one_line(quote),
             message.said_at,
         ),
         extractor=core.extractor.name,

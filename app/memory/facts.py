@@ -101,10 +101,10 @@ async def get_fact(
 ) -> tuple[Scope, Fact]:
     """Give one fact of the user. Raises `NotFound`, whoever else's it may be."""
     scope = await find_user(tx, tenant_id, user)
-    fact = scope and await tx.get(
-        Fact, (tenant_id, scope.user_id, fact_id), populate_existing=True
-    )
-    if scope is None or fact is None:
+    if scope is None:
+        raise NotFound(_NO_FACT)
+    fact = await tx.get(Fact, (tenant_id, scope.user_id, fact_id), populate_existing=True)
+    if fact is None:
         raise NotFound(_NO_FACT)
     return scope, fact
 
@@ -177,7 +177,7 @@ async def explain(tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID) -
         )
         .order_by(FactEvent.at, FactEvent.id)
     )
-    return Why(fact, [tuple(row) for row in evidence], list(verdicts), list(events))
+    return Why(fact, [(row, session) for row, session in evidence], list(verdicts), list(events))
 
 
 def _checked(new: NewFact) -> tuple[str, str | None]:

@@ -22,7 +22,7 @@ from app.memory.reconcile import Known, Proposal, Ruling, plan
 from app.memory.write import Outcome, Prepared, write
 from app.models import Fact, Unlearned
 from app.rules import RulesJudge
-from app.text import fold, words
+from app.text import any_word, fold, words
 
 NEIGHBOURS: Final = 10
 """Most similar facts that each proposal is judged against, besides those of its subject."""
@@ -42,6 +42,19 @@ _SIMILAR = text(
       order by distance limit :most
     ) near
     where near.distance <= 1 - cast(:floor as float8)
+    """
+)
+_SHARING_WORDS = text(
+    """
+    select p.n - 1 as n, near.id
+    from unnest(cast(:queries as text[])) with ordinality as p (query, n)
+    cross join lateral (
+      select id from memory_fact
+      where tenant_id = :tenant_id and user_id = :user_id
+        and superseded_at is null and quarantined_at is null and forgotten_at is null
+        and words @@ cast(p.query as tsquery)
+      order by ts_rank(words, cast(p.query as tsquery)) desc, id limit :most
+    ) near
     """
 )
 
@@ -90,9 +103,22 @@ async def _judge(
 async def _neighbours(
     tx: AsyncSession, core: Core, scope: Scope, prepared: Prepared
 ) -> list[tuple[int, Known]]:
-    """Give (number of the proposal, live fact) for facts of its subject and similar ones."""
+    """Give (number of the proposal, live fact) for facts of its subject, similar ones and those
+    that share a word with it.
+    """
     proposals = prepared.proposals
-    found: set[tuple[int, UUID]] = set()
+    found = {
+        (row.n, row.id)
+        for row in await tx.execute(
+            _SHARING_WORDS,
+            {
+                "queries": [any_word(p.text) for p in proposals],
+                "tenant_id": scope.tenant_id,
+                "user_id": scope.user_id,
+                "most": NEIGHBOURS,
+            },
+        )
+    }
     embedded = [p for p in proposals if p.id in prepared.vectors]
     if embedded:
         rows = await tx.execute(
@@ -160,7 +186,7 @@ async def load_facts(
         .order_by(Fact.created_at.desc(), Fact.id.desc())
         .limit(newest)
     )
-    return [Known(*row) for row in rows]
+    return [Known(*row) for row in rows.all()]
 
 
 def _pairs(

@@ -22,7 +22,7 @@ from app.llm import Kind
 from app.memory import guard
 from app.memory.core import Core, incognito_digest
 from app.memory.render import Tier, estimate_tokens, render
-from app.text import words
+from app.text import any_word
 
 Degraded = Literal["embedder", "deadline", "text_search"]
 
@@ -195,7 +195,7 @@ async def recall(core: Core, tenant_id: UUID, user: str, question: Question) -> 
         "digest": incognito_digest(core, user_id, question.session or ""),
         "model": core.embedder.name,
         "vectors": [HalfVector(vector).to_text() for vector in vectors],
-        "query": " | ".join(f"'{word}'" for word in dict.fromkeys(words(question.query))),
+        "query": any_word(question.query),
         "searching": bool(question.query.strip()),
         "floor": core.embedder.recall_floor,
         "max_organization": MAX_ORGANIZATION,

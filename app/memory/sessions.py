@@ -176,4 +176,3 @@ async def _move_provenance(tx: AsyncSession, scope: Scope, facts: set[UUID]) -> 
             fact.source_message_id = first.message_id
             fact.source_quote = first.quote
             fact.said_at = first.said_at
-

@@ -96,6 +96,31 @@ async def create_tenant(db: Database, name: str) -> tuple[UUID, str, NewKey]:
     return tenant_id, name, key
 
 
+async def resolve_tenant(db: Database, id_or_name: str) -> UUID:
+    """Find a tenant by id or name, over the owner's connection: the service's role sees none.
+
+    Raises `NotFound`.
+    """
+    async with db.pool.connection() as connection:
+        cursor = await connection.execute(
+            "select id from tenant where id::text = %(asked)s or name = %(asked)s",
+            {"asked": id_or_name.lower() if _is_uuid(id_or_name) else id_or_name},
+        )
+        row = await cursor.fetchone()
+    if row is None:
+        raise NotFound("There is no such tenant.")
+    tenant_id: UUID = row[0]
+    return tenant_id
+
+
+def _is_uuid(value: str) -> bool:
+    try:
+        UUID(value)
+    except ValueError:
+        return False
+    return True
+
+
 async def create_key(
     tx: AsyncSession,
     tenant_id: UUID,

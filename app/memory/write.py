@@ -84,9 +84,8 @@ async def write(
         await _confirm(tx, scope, fact_id, proposal)
         outcome.confirmed.append(fact_id)
         events.append((fact_id, "confirmed"))
-    sources = [(row_id, p) for row_id, p in decided.confirmed]
-    sources += [(p.id, p) for p, *_ in (*decided.added, *decided.history)]
-    sources += [(p.id, p) for p in decided.quarantined]
+    stored = [p for p, _ in decided.added] + [p for p, *_ in decided.history]
+    sources = [*decided.confirmed, *((p.id, p) for p in (*stored, *decided.quarantined))]
     tx.add_all(_evidence(scope, fact_id, p) for fact_id, p in sources if p.evidence)
     await _record(tx, scope, decided, prepared, rows, events, by)
     if any(row.embedding is None for row in rows):

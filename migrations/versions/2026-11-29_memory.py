@@ -242,7 +242,7 @@ create table verdict (
   constraint fk_verdict_new
     foreign key (tenant_id, user_id, new_id)
     references memory_fact (tenant_id, user_id, id) on delete cascade,
-  constraint ck_verdict_verdict check (verdict in ('contradicts', 'duplicate', 'independent'))
+  constraint ck_verdict_verdict check (verdict in ('CONTRADICTS', 'DUPLICATE', 'INDEPENDENT'))
 );
 create index ix_verdict_new on verdict (tenant_id, user_id, new_id);
 create index ix_verdict_old on verdict (tenant_id, user_id, old_id)

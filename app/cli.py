@@ -1,0 +1,240 @@
+"""The command line: serve, work, migrate, look after tenants and keys, and the demonstration."""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+from uuid import UUID
+
+import typer
+import uvicorn
+from pydantic import ValidationError
+from pydantic_core import PydanticCustomError
+
+from app import db, telemetry
+from app.db import Database
+from app.embedded import EmbeddedError
+from app.errors import UsermemError
+from app.memory import tenants
+from app.settings import Settings, parse_duration
+from app.wire import check_id
+from app.wiring import Address, Misconfigured, database, open_core, signing_key
+from app.worker import Worker
+
+app = typer.Typer(
+    help="Usermem: the memory that an AI product has of its users.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+_tenants = typer.Typer(help="Create tenants.", no_args_is_help=True)
+_keys = typer.Typer(help="Create and revoke API keys.", no_args_is_help=True)
+app.add_typer(_tenants, name="tenants")
+app.add_typer(_keys, name="keys")
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir", help="Where the embedded Postgres lives.", envvar="USERMEM_DATA_DIR"
+    ),
+]
+Tenant = Annotated[str, typer.Argument(help="Id or name.")]
+
+
+def main() -> None:
+    """Run a command; a fault that the operator can mend is one line, not a traceback."""
+    try:
+        app()
+    except (UsermemError, EmbeddedError) as error:
+        _fail(str(error))
+    except ValidationError as error:
+        names = sorted({str(item["loc"][0]) for item in error.errors() if item["loc"]})
+        problems = "; ".join(str(item["msg"]) for item in error.errors())
+        _fail(f"Settings are wrong ({', '.join(names)}): {problems}")
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"usermem: {message}", err=True)
+    sys.exit(1)
+
+
+def _settings(data_dir: Path | None = None) -> Settings:
+    settings = Settings()
+    telemetry.configure(settings.log_level)
+    if data_dir is not None:
+        settings.data_dir = data_dir
+    return settings
+
+
+@app.command()
+def serve(
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    data_dir: DataDir = None,
+    worker: Annotated[bool, typer.Option(help="Run a worker inside.")] = True,
+) -> None:
+    """Serve the API, with a worker inside. Without USERMEM_DATABASE_URL on an embedded Postgres."""
+    from app.main import create_app  # noqa: PLC0415 - the other commands need no web framework
+
+    settings = _settings(data_dir)
+    with database(settings) as address:
+        _prepare(settings, address)
+        config = uvicorn.Config(
+            create_app(settings, address.service_url, with_worker=worker),
+            host=host,
+            port=port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=20,
+        )
+        where = f", data in {settings.data_dir.expanduser()}" if address.is_embedded else ""
+        typer.echo(f"Usermem serves on http://{host}:{port}{where}", err=True)
+        server = uvicorn.Server(config)
+        server.run()
+    if not server.started:
+        sys.exit(1)
+
+
+@app.command()
+def worker(
+    concurrency: Annotated[int | None, typer.Option(min=1)] = None, data_dir: DataDir = None
+) -> None:
+    """Work on sessions alone, beside an API that runs elsewhere."""
+    settings = _settings(data_dir)
+    with database(settings) as address:
+        _prepare(settings, address)
+        asyncio.run(
+            _work(settings, address.service_url, concurrency or settings.worker_concurrency)
+        )
+
+
+async def _work(settings: Settings, url: str, concurrency: int) -> None:
+    async with open_core(settings, url) as core:
+        running = Worker(core, concurrency=concurrency)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, running.stop)
+        await running.run()
+
+
+@app.command()
+def migrate(data_dir: DataDir = None) -> None:
+    """Bring the database's schema up to date."""
+    with database(_settings(data_dir)) as address:
+        db.migrate(address.owner_url)
+        typer.echo("The schema is up to date.")
+
+
+def _prepare(settings: Settings, address: Address) -> None:
+    """Migrate an embedded database; refuse another one with an old schema."""
+    signing_key(settings)
+    if address.is_embedded:
+        db.migrate(address.owner_url)
+    elif not asyncio.run(_is_current(address.service_url)):
+        raise Misconfigured("The database's schema is not up to date. Run: usermem migrate")
+
+
+async def _is_current(url: str) -> bool:
+    async with _open(url) as base:
+        return await db.schema_is_current(base)
+
+
+@_tenants.command("create")
+def create_tenant(name: str, data_dir: DataDir = None) -> None:
+    """Create a tenant and print it with a key that holds every scope. The key is shown once."""
+    settings = _settings(data_dir)
+    with database(settings) as address:
+        _prepare(settings, address)
+        tenant_id, kept, key = asyncio.run(_create_tenant(address.owner_url, name))
+    _print(
+        {
+            "tenant": {"id": str(tenant_id), "name": kept},
+            "key": {"id": key.id, "key": key.key, "scopes": list(key.scopes)},
+        }
+    )
+
+
+async def _create_tenant(url: str, name: str) -> tuple[UUID, str, tenants.NewKey]:
+    async with _open(url) as base:
+        return await tenants.create_tenant(base, name)
+
+
+@asynccontextmanager
+async def _open(url: str) -> AsyncIterator[Database]:
+    base = Database(url, pool_size=2, pool_timeout=10)
+    await base.open()
+    try:
+        yield base
+    finally:
+        await base.close()
+
+
+@_keys.command("create")
+def create_key(
+    tenant: Tenant,
+    scopes: Annotated[str, typer.Option(help="Comma-separated: " + ", ".join(tenants.SCOPES))],
+    user: Annotated[str | None, typer.Option(help="Bind the key to this user id.")] = None,
+    expires_in: Annotated[str | None, typer.Option(help="Like 90d; never if absent.")] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Create a key and print it. It is shown once."""
+    try:
+        span = parse_duration(expires_in) if expires_in else None
+        bound_to = check_id(user) if user is not None else None
+    except (ValueError, PydanticCustomError) as error:
+        raise typer.BadParameter(str(error)) from None
+    wanted = tuple(scope.strip() for scope in scopes.split(","))
+    settings = _settings(data_dir)
+    with database(settings) as address:
+        key = asyncio.run(_create_key(address.owner_url, tenant, wanted, bound_to, span))
+    _print(
+        {
+            "id": key.id,
+            "key": key.key,
+            "scopes": list(key.scopes),
+            "user": key.bound_to,
+            "expires_at": key.expires_at.isoformat() if key.expires_at else None,
+        }
+    )
+
+
+async def _create_key(
+    url: str, tenant: str, scopes: tuple[str, ...], bound_to: str | None, span: timedelta | None
+) -> tenants.NewKey:
+    async with _open(url) as base:
+        tenant_id = await tenants.resolve_tenant(base, tenant)
+        async with base.tenant(tenant_id) as tx:
+            return await tenants.create_key(
+                tx, tenant_id, scopes, bound_to=bound_to, expires_in=span
+            )
+
+
+@_keys.command("revoke")
+def revoke_key(key_id: str, data_dir: DataDir = None) -> None:
+    """Revoke a key; every process refuses it within a minute."""
+    with database(_settings(data_dir)) as address:
+        asyncio.run(_revoke_key(address.owner_url, key_id))
+    _print({"id": key_id, "revoked": True})
+
+
+async def _revoke_key(url: str, key_id: str) -> None:
+    async with _open(url) as base:
+        await tenants.revoke_key(base, key_id)
+
+
+@app.command()
+def demo() -> None:
+    """Show the main job: two conversations, the facts, a supersession and the block."""
+    from app.demo import run  # noqa: PLC0415 - only this command draws
+
+    run()
+
+
+def _print(value: dict[str, Any]) -> None:
+    typer.echo(json.dumps(value, ensure_ascii=False))
