@@ -47,7 +47,7 @@ class Local:
             return [await loop.run_in_executor(self._thread, self._encode, text) for text in texts]
 
     async def warm(self) -> None:
-        """Load the model: half a second and 50 MB."""
+        """Load the model: a second or two, and 120 MB."""
         await self.embed(["."])
 
     async def aclose(self) -> None:
@@ -59,8 +59,8 @@ class Local:
         # The tokenizer's own errors may quote the text: not even a context keeps them.
         with suppress(ArithmeticError, LookupError, OSError, ValueError):
             if self._model is None:
-                # One BLAS thread: several spin against each other on a busy machine, and their
-                # number changes the last bits of a vector.
+                # One BLAS thread (threadpoolctl sees to it): several spin against each other on
+                # a busy machine, and their number changes the last bits of a vector.
                 self._model = USE(threads=1)
             vector = unit(self._model.encode(legible(text)))
             if np.isfinite(vector).all():
