@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, LiteralString, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 import psycopg
@@ -58,7 +58,7 @@ class Base(DeclarativeBase):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose memory: one user of one tenant, by our own random ids. Never optional, never partial."""
+    """Whose memory: one user of one tenant, by our own random ids. Never optional or partial."""
 
     tenant_id: UUID
     user_id: UUID

@@ -162,7 +162,7 @@ async def _on_error(request: Request, error: UsermemError) -> JSONResponse:
     headers = {}
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
-    if error.status == 401:  # noqa: PLR2004 - HTTP's own number
+    if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     return problem(request, error.status, error.title, error.code, error.detail, headers)
 
@@ -184,7 +184,7 @@ def _name(place: tuple[Any, ...]) -> str:
 
 
 def _is_plain(part: str) -> bool:
-    return len(part) <= 64 and part.isascii() and part.replace("_", "").isalnum()  # noqa: PLR2004
+    return len(part) <= 64 and part.isascii() and part.replace("_", "").isalnum()
 
 
 async def _on_http(request: Request, error: HTTPException) -> JSONResponse:

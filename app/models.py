@@ -87,7 +87,7 @@ class User(Base):
 
 
 class Session(Base):
-    """A conversation. `attempt` fences extraction: a commit must still hold the number it claimed."""
+    """A conversation. `attempt` fences extraction: a commit must still hold the claimed number."""
 
     __tablename__ = "memory_session"
     __table_args__ = (
@@ -152,7 +152,7 @@ class Message(Base):
 
 
 class SeenMessage(Base):
-    """Keyed hash of a message id of a session: a known id is a duplicate, also after its text went."""
+    """Keyed hash of a message id: a known one is a duplicate, also after its text is gone."""
 
     __tablename__ = "seen_message"
     __table_args__ = (

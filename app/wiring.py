@@ -48,7 +48,7 @@ def database(settings: Settings) -> Iterator[Address]:
 
 
 def signing_key(settings: Settings) -> bytes:
-    """Give the configured key, or the one generated into the data directory of an embedded database.
+    """Give the configured key, or the one generated beside an embedded database.
 
     Raises `Misconfigured` beside a database URL without a key: two processes must share one.
     """

@@ -38,9 +38,7 @@ def urls() -> Iterator[Urls]:
         db.migrate(as_url)
         yield Urls(service=as_url, owner=as_url, superuser=as_url)
         with psycopg.connect(server, autocommit=True) as admin:
-            admin.execute(
-                sql.SQL("drop database {} with (force)").format(sql.Identifier(name))
-            )
+            admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
         return
     data_dir = Path(tempfile.mkdtemp(prefix="usermem-test-"))
     try:
@@ -84,5 +82,3 @@ async def alice(world: World):
 async def other(world: World):
     """Another fresh tenant."""
     return await world.tenant()
-
-

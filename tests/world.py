@@ -11,6 +11,7 @@ import httpx2
 import psycopg
 from fastapi import FastAPI
 
+from app import telemetry
 from app.main import create_app
 from app.memory.core import Core
 from app.memory.tenants import create_tenant
@@ -63,11 +64,12 @@ class Caller:
     async def converse(
         self, messages: list[dict[str, Any]], session: str | None = None
     ) -> dict[str, Any]:
-        body = {"messages": messages, "session": session or uuid4().hex}
+        session = session or uuid4().hex
+        body = {"messages": messages, "session": session}
         posted = await self.post("/transcripts", body)
         assert posted.status_code == 202, posted.text
         await self.world.drain()
-        state = await self.get(f"/sessions/{quote(body['session'], safe='')}")
+        state = await self.get(f"/sessions/{quote(session, safe='')}")
         return state.json()
 
     async def facts(self, status: str = "live") -> list[dict[str, Any]]:
@@ -94,8 +96,10 @@ class World:
     @classmethod
     @asynccontextmanager
     async def open(cls, settings: Settings, urls: Urls) -> AsyncIterator["World"]:
+        telemetry.configure(settings.log_level)
         app = create_app(settings, urls.service, with_worker=False)
-        async with app.router.lifespan_context(app) as state:
+        async with app.router.lifespan_context(app) as shared:
+            state = dict(shared or {})
 
             async def with_state(scope: Any, receive: Any, send: Any) -> None:
                 await app({**scope, "state": dict(state)}, receive, send)

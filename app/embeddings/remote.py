@@ -210,7 +210,7 @@ def _check_status(status: int) -> None:
     """Sort what isn't 200 into the codes of `EmbedderError`."""
     if status == httpx2.codes.OK:
         return
-    if status in {408, 425, 429} or status >= 500:  # noqa: PLR2004 - HTTP's own numbers
+    if status in {408, 425, 429} or status >= 500:
         raise EmbedderError("unavailable")
     if status in {400, 413, 422}:
         raise EmbedderError("rejected")

@@ -73,7 +73,7 @@ class Found:
     proposals: list[Proposal] = field(default_factory=list)
     forget: list[tuple[ForgetRequest, datetime]] = field(default_factory=list)
     rejected: Counter[str] = field(default_factory=Counter)
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 async def look_at(core: Core, scope: Scope, session_id: UUID) -> None:
@@ -97,7 +97,7 @@ async def extract_session(core: Core, scope: Scope, session_id: UUID) -> None:
     if claim is None:
         return
     try:
-        found = await _find(core, scope, claim)
+        found = await _find(core, claim)
         prepared = await prepare(core, scope, found.proposals)
         await _save(core, scope, claim, found, prepared)
     except ModelError as error:
@@ -155,7 +155,7 @@ def _settle(row: Session, at: datetime, *, reason: str | None) -> None:
     row.failures = 0
 
 
-async def _find(core: Core, scope: Scope, claim: Claim) -> Found:
+async def _find(core: Core, claim: Claim) -> Found:
     """Extract and check every candidate; holds no connection."""
     extraction = await core.extractor.extract(
         claim.turns, [fact.statement() for fact in claim.known]
@@ -184,16 +184,12 @@ def _check(
     if span is None:
         return "no_evidence"
     quote = message.text[slice(*span)]
-    if guard.MARK in quote:
-        return "secret"
-    if any(
-        fold(quote) in fold(request.quote) for request in asked if request.turn == candidate.turn
-    ):
-        return "forget_request"
     said = one_line(candidate.text)
     decision = guard.check(said, candidate.kind)
-    if decision.action == "reject":
-        return decision.reason
+    if reason := _doubtful(candidate, asked, quote) or (
+        decision.reason if decision.action == "reject" else None
+    ):
+        return reason
     if _is_echo(claim, message.text, span, said):
         return "echo"
     subject = canonical(one_line(candidate.subject))[:100] or subject_of(said, candidate.kind)
@@ -222,6 +218,14 @@ def _check(
     )
 
 
+def _doubtful(candidate: Candidate, asked: Sequence[ForgetRequest], quote: str) -> str | None:
+    """Say why these words can't carry a fact, whatever it states."""
+    if guard.MARK in quote:
+        return "secret"
+    of_turn = [fold(request.quote) for request in asked if request.turn == candidate.turn]
+    return "forget_request" if any(fold(quote) in request for request in of_turn) else None
+
+
 def _is_echo(claim: Claim, turn: str, span: tuple[int, int], said: str) -> bool:
     """Tell a served fact line pasted back ("- Lives in Lisbon.") from the user saying it again."""
     start = turn.rfind("\n", 0, span[0]) + 1
@@ -240,7 +244,7 @@ async def _save(core: Core, scope: Scope, claim: Claim, found: Found, prepared: 
             return
         user, row = held
         outcome = await commit(tx, core, scope, prepared, by=f"worker:{core.extractor.name}")
-        closed = await _forget_asked(tx, core, scope, found.forget)
+        closed = await _forget_asked(tx, scope, found.forget)
         for reason in outcome.dropped:
             found.rejected[reason] += 1
         _count(row, outcome, closed, found.rejected, found.usage + prepared.usage)
@@ -326,7 +330,7 @@ async def _finish(
 
 
 async def _forget_asked(
-    tx: AsyncSession, core: Core, scope: Scope, asked: Sequence[tuple[ForgetRequest, datetime]]
+    tx: AsyncSession, scope: Scope, asked: Sequence[tuple[ForgetRequest, datetime]]
 ) -> int:
     """Close the facts that the user asked in chat to forget; verdict kept, so it can be undone."""
     closed = 0
@@ -346,7 +350,7 @@ def _names(wanted: set[str], fact: Known) -> bool:
     """Tell whether a request's words name the fact: all of them, or all but one of many."""
     said = set(words(f"{fact.text} {fact.subject}"))
     missing = len(wanted - said)
-    return missing == 0 or (len(wanted) > 3 and missing == 1)  # noqa: PLR2004 - "of many"
+    return missing == 0 or (len(wanted) > 3 and missing == 1)
 
 
 async def _postpone(core: Core, scope: Scope, claim: Claim, error: ModelError) -> None:

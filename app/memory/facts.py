@@ -60,7 +60,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why a fact is believed; evidence comes with the caller's session id, verdicts oldest first."""
+    """Why a fact is believed: evidence with the caller's session id, verdicts oldest first."""
 
     fact: Fact
     evidence: Sequence[tuple[Evidence, str | None]]

@@ -103,7 +103,7 @@ async def append_turns(
 async def _is_incognito(
     tx: AsyncSession, core: Core, scope: Scope, session: str, memory: str | None
 ) -> bool:
-    """Tell whether the session leaves no trace; make it so, deleting its earlier turns, if asked."""
+    """Tell whether the session leaves no trace; make it so, with its earlier turns, if asked."""
     key = {
         "tenant_id": scope.tenant_id,
         "user_id": scope.user_id,
@@ -147,8 +147,9 @@ async def _ensure_session(tx: AsyncSession, scope: Scope, session: str) -> Sessi
 async def _drop_known(
     tx: AsyncSession, core: Core, scope: Scope, row: Session, turns: Iterable[IncomingTurn]
 ) -> tuple[list[IncomingTurn], int]:
-    """Give the user's turns whose ids were not seen before, remembering the ids; and the others'
-    number. Ids are remembered by keyed hash, also after the turn's text is gone.
+    """Give the user's turns whose ids are new, and the number of the others.
+
+    Ids are remembered by keyed hash, also after the turn's text is gone.
     """
     of_user = [turn for turn in turns if turn.role == "user"]
     digests = {

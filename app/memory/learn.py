@@ -7,7 +7,7 @@ by the rules, at once and under the lock, so that no race leaves two live facts 
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final, cast
 from uuid import UUID
 
 from pgvector import HalfVector
@@ -103,9 +103,7 @@ async def _judge(
 async def _neighbours(
     tx: AsyncSession, core: Core, scope: Scope, prepared: Prepared
 ) -> list[tuple[int, Known]]:
-    """Give (number of the proposal, live fact) for facts of its subject, similar ones and those
-    that share a word with it.
-    """
+    """Give (number of the proposal, live fact): of its subject, similar, or sharing a word."""
     proposals = prepared.proposals
     found = {
         (row.n, row.id)
@@ -186,14 +184,16 @@ async def load_facts(
         .order_by(Fact.created_at.desc(), Fact.id.desc())
         .limit(newest)
     )
-    return [Known(*row) for row in rows.all()]
+    # The table's CHECK makes `kind` one of the four; its column is plain text to the type checker.
+    return [Known(*cast("Iterable[Any]", row)) for row in rows.tuples()]
 
 
 def _pairs(
     prepared: Prepared, neighbours: Iterable[tuple[int, Known]]
 ) -> list[tuple[UUID, UUID, Pair]]:
-    """Pair every proposal with its neighbours, and with earlier proposals that may be about the
-    same: of the same subject, or sharing a word.
+    """Pair every proposal with its neighbours, and with earlier proposals that may be about it.
+
+    That is those of the same subject and those that share a word.
     """
     proposals = prepared.proposals
     pairs = [

@@ -258,7 +258,7 @@ async def _read(
 def _select(rows: Sequence[_Row], budget: int) -> Recall:
     """Choose what fits the budget, and put it in the order of the block."""
     tiers: dict[Tier, list[_Row]] = {"organization": [], "always_on": [], "similarity": []}
-    left_out: dict[str, int] = dict.fromkeys(tiers, 0)
+    left_out: dict[Tier, int] = dict.fromkeys(tiers, 0)
     for row in rows:
         left_out[row.tier] = row.eligible
         if row.guard_version >= guard.VERSION or guard.check(row.text, row.kind).action == "keep":
@@ -295,13 +295,14 @@ def _ordered(tier: Tier, rows: Sequence[_Row]) -> list[_Row]:
 
 
 def _drop_one(tiers: dict[Tier, list[_Row]]) -> bool:
-    """Sacrifice one fact: similarity (weakest first), profile, organization, the newest
-    constraint, pinned. False when nothing is left.
+    """Sacrifice one fact of the lowest worth; False when nothing is left.
+
+    Similarity goes first, weakest first; then profile, organization, the newest constraint, pinned.
     """
     always_on = tiers["always_on"]
     for rows, weakest in (
-        (tiers["similarity"], lambda row: (row.score or 0, -row.created_at.timestamp())),
-        ([row for row in always_on if _class(row) == 2], _newest),  # noqa: PLR2004 - see _class
+        (tiers["similarity"], _weakest),
+        ([row for row in always_on if _class(row) == 2], _newest),
         (tiers["organization"], _newest),
         ([row for row in always_on if _class(row) == 1], _newest),
         (always_on, _newest),
@@ -311,6 +312,10 @@ def _drop_one(tiers: dict[Tier, list[_Row]]) -> bool:
             tiers[victim.tier].remove(victim)
             return True
     return False
+
+
+def _weakest(row: _Row) -> tuple[float, int]:
+    return (row.score or 0.0, -row.id.int)
 
 
 def _newest(row: _Row) -> tuple[float, int]:

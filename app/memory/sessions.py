@@ -1,4 +1,4 @@
-"""Looking after sessions: what became of them, ending, trying again, deleting with what was learned."""
+"""Looking after sessions: what became of them, ending, trying again, deleting what was learned."""
 
 import asyncio
 from dataclasses import dataclass
@@ -107,8 +107,10 @@ class SessionReceipt:
 async def delete_session(
     tx: AsyncSession, tenant_id: UUID, user: str, session: str
 ) -> SessionReceipt:
-    """Delete a session's turns and the facts that rest on it alone; a running extraction of it
-    finds nothing to commit. What the erased facts had superseded is live again.
+    """Delete a session's turns and the facts that rest on it alone.
+
+    What the erased facts had superseded is live again; a running extraction finds nothing to
+    commit.
     """
     scope, row = await find_session(tx, tenant_id, user, session)
     person = await lock_user(tx, scope)

@@ -31,7 +31,7 @@ class Prepared:
     read_at: datetime
     vectors: dict[UUID, Vector] = field(default_factory=dict)
     rulings: dict[tuple[UUID, UUID], Ruling] = field(default_factory=dict)
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(slots=True)
@@ -200,16 +200,15 @@ async def _record(
     for key, ruling in prepared.rulings.items():
         if ruling.new in stored and ruling.verdict.relation == "INDEPENDENT":
             kept.setdefault(key, ruling)
-    known = stored | {
-        row
-        for row in await tx.scalars(
+    known = stored | set(
+        await tx.scalars(
             select(Fact.id).where(
                 Fact.tenant_id == scope.tenant_id,
                 Fact.user_id == scope.user_id,
                 Fact.id.in_({ruling.old for ruling in kept.values()}),
             )
         )
-    }
+    )
     tx.add_all(
         _verdict(scope, ruling)
         for ruling in kept.values()

@@ -45,7 +45,7 @@ def upgrade() -> None:
     op.execute("create schema app")
     op.execute("grant usage on schema app, public to usermem_service")
     # SET LOCAL rather than set_config(): only the command is carried to the nodes of a sharded
-    # Postgres, and only after the first line; a plain Postgres keeps that as a setting nobody reads.
+    # Postgres, and only after the first line; a plain one keeps that as a setting nobody reads.
     op.execute(
         """
         create function app.enter_tenant(tenant uuid) returns void language plpgsql as $f$
