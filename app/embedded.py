@@ -9,6 +9,7 @@ import contextlib
 import errno
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import socket
@@ -32,8 +33,10 @@ if sys.platform != "win32":  # this module can be imported anywhere and used on 
     import pwd
 
 _MAJOR = "18"
-_PATIENCE = 30.0  # seconds that a server may take to answer, or to stop
+_PATIENCE = 30.0  # seconds that a server may take to answer
 _LOG_LIMIT = 1 << 20
+# One call for the whole file system is several times as fast as one for each file.
+_SYNC = "syncfs" if sys.platform == "linux" else "fsync"
 _SOCKET = ".s.PGSQL.5432"
 _LONGEST_SOCKET = 103  # bytes of a path that every Unix takes: Linux 107, macOS 103
 _ROLES = {"service": "usermem_service", "owner": "usermem_owner", "superuser": "postgres"}
@@ -45,7 +48,8 @@ _SETTINGS = (
     "--shared_buffers=128MB --jit=off --timezone=UTC --log_timezone=UTC "
     "--log_min_messages=log --log_min_error_statement=panic --log_error_verbosity=terse "
     "--log_statement=none --log_parameter_max_length=0 --log_parameter_max_length_on_error=0 "
-    "--log_checkpoints=off --log_autovacuum_min_duration=-1"
+    "--log_checkpoints=off --log_autovacuum_min_duration=-1 "
+    f"--recovery_init_sync_method={_SYNC}"
 )
 _FORGETFUL = "--fsync=off --synchronous_commit=off --full_page_writes=off"
 
@@ -235,10 +239,7 @@ class EmbeddedPostgres:
         os.close(folder)
 
     def _initialise(self, new: Path) -> None:
-        if not self._durable:
-            sync = "--no-sync"
-        else:  # one call for the file system is four times as fast as one for each file
-            sync = "--sync-method=" + ("syncfs" if sys.platform == "linux" else "fsync")
+        sync = f"--sync-method={_SYNC}" if self._durable else "--no-sync"
         access = ("--username=postgres", "--auth-local=trust", "--auth-host=reject")
         locale = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
         made = self._run("initdb", "--encoding=UTF8", *locale, *access, sync, data=new)
@@ -281,10 +282,12 @@ class EmbeddedPostgres:
 
     def _is_listening(self) -> bool:
         """Whether a server has the socket open, even one in a container we can't look into."""
+        if (folder := self._socket_folder()) is None:
+            return False
         with socket.socket(socket.AF_UNIX) as client:
             client.settimeout(1)
             try:
-                client.connect(str((self._socket_folder() or self._cluster) / _SOCKET))
+                client.connect(str(folder / _SOCKET))
             except (FileNotFoundError, ConnectionRefusedError):
                 return False
             except TimeoutError:
@@ -351,9 +354,9 @@ class EmbeddedPostgres:
 
     def _shut_down(self) -> None:
         folder = self._socket_folder()
-        for mode in ("fast", "immediate"):
+        for mode in ("fast", "immediate"):  # the second loses nothing: the next start recovers
             if self._is_listening() or self._is_alive():
-                options = ("--silent", f"--mode={mode}", f"--timeout={_PATIENCE:.0f}")
+                options = ("--silent", f"--mode={mode}", "--timeout=10")
                 self._run("pg_ctl", "stop", *options, data=self._cluster)
         if folder not in (None, self._cluster):
             shutil.rmtree(folder, ignore_errors=True)
@@ -361,8 +364,8 @@ class EmbeddedPostgres:
 
 def _reason(output: str) -> str:
     """The line that says why, out of what a program of Postgres printed about its own start."""
-    lines = [line for line in output.splitlines() if "FATAL: " in line or "error: " in line]
-    return lines[0].partition(": ")[2].strip() if lines else "it gave no reason: is the disk full?"
+    found = re.search(r"(?:FATAL|PANIC|error): +(.*)|child process .*", output)
+    return (found[1] or found[0]) if found else "it gave no reason: is the disk full?"
 
 
 def _wheel() -> Path:
