@@ -96,7 +96,7 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
             await embedder.warm()
         except EmbedderError as error:
             log.warning("embedder_unavailable", code=error.code)
-        yield Core(
+        core = Core(
             db=db,
             extractor=claude.extractor() if claude else RulesExtractor(),
             judge=claude.judge() if claude else RulesJudge(),
@@ -105,6 +105,10 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
             recall_deadline=settings.recall_deadline.total_seconds(),
             model_state=(lambda: claude.state) if claude else (lambda: "off"),
         )
+        try:
+            yield core
+        finally:
+            await core.recalls.aclose(db)
     finally:
         await embedder.aclose()
         if claude:
