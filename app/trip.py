@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from hashlib import blake2b
 from typing import Any, Final
 from uuid import UUID
@@ -150,18 +149,17 @@ async def _communicate(
 
 
 def _bound(value: Any) -> tuple[bytes | None, int]:
-    """Give a value as Postgres reads it, in text where the type is only known there."""
-    if isinstance(value, UUID):
-        return value.bytes, _BINARY
-    if isinstance(value, str):
-        return value.encode(), _TEXT
-    if isinstance(value, HalfVector):
-        return value.to_binary(), _BINARY
-    if isinstance(value, bytes) or value is None:
-        return value, _BINARY
-    if isinstance(value, datetime):
-        return value.isoformat().encode(), _TEXT
-    return str(value).encode(), _TEXT
+    """Give a value as Postgres reads it: in text where only Postgres knows the type."""
+    bind = _BINDERS.get(type(value))
+    return bind(value) if bind else (str(value).encode(), _TEXT)
+
+
+_BINDERS: Final[Mapping[type, Callable[[Any], tuple[bytes | None, int]]]] = {
+    UUID: lambda value: (value.bytes, _BINARY),
+    HalfVector: lambda value: (value.to_binary(), _BINARY),
+    bytes: lambda value: (value, _BINARY),
+    type(None): lambda value: (value, _BINARY),
+}
 
 
 async def _receive(pgconn: PGconn) -> list[PGresult]:

@@ -2,12 +2,13 @@
 
 from fastapi import APIRouter
 
-from app.api import facts, health, memory, sessions, users
+from app.api import facts, health, memory, search, sessions, users
 
 router = APIRouter()
 # Routes are tried in turn: the one that every request of every user takes comes first.
 router.include_router(memory.router)  # /v1/users/{user}/memory
 router.include_router(sessions.router)  # /v1/users/{user}/sessions, /v1/users/{user}/transcripts
+router.include_router(search.router)  # /v1/users/{user}/search, /v1/recalls
 router.include_router(facts.router)  # /v1/users/{user}/facts
 router.include_router(users.router)  # /v1/users/{user}/settings
 router.include_router(health.router)  # /livez, /readyz

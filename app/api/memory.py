@@ -24,7 +24,9 @@ MAX_GET_QUERY = 2 * 1024
 MAX_POST_QUERY = 32 * 1024
 
 
-def _at_most(limit: int) -> AfterValidator:
+def at_most(limit: int) -> AfterValidator:
+    """Bound a query in bytes."""
+
     def check(query: str) -> str:
         if len(query.encode()) > limit:
             raise PydanticCustomError(
@@ -46,13 +48,13 @@ class _Asked(Model):
 class RecallQuery(_Asked):
     """What a caller asks for in a URL."""
 
-    query: Annotated[Line, _at_most(MAX_GET_QUERY)] = ""
+    query: Annotated[Line, at_most(MAX_GET_QUERY)] = ""
 
 
 class RecallIn(_Asked):
     """What a caller asks for."""
 
-    query: Annotated[Line, _at_most(MAX_POST_QUERY)] = ""
+    query: Annotated[Line, at_most(MAX_POST_QUERY)] = ""
     token_budget: Annotated[int, Field(ge=100, le=4000, strict=True)] = DEFAULT_BUDGET
     refresh: bool = Field(default=False, strict=True)
 
@@ -156,7 +158,9 @@ class _Unsolved(APIRoute):
         async def handle(request: Request) -> Response:
             user: str = _validated(_USER, request.path_params["user"], "path", "user")
             if request.method == "GET":
-                asked: RecallQuery | RecallIn = _validated(_QUERY, dict(request.query_params), "query")
+                asked: RecallQuery | RecallIn = _validated(
+                    _QUERY, dict(request.query_params), "query"
+                )
             else:
                 body = await request.json() if await request.body() else None
                 asked = _validated(_BODY, body, "body")

@@ -269,7 +269,9 @@ async def _read(
         "tenant": scope.tenant_id,
         "user_id": scope.user_id,
         "session": None if question.refresh else question.session,
-        "digest": incognito_digest(core, scope.user_id, question.session or ""),
+        "digest": incognito_digest(core, scope.user_id, question.session)
+        if question.session
+        else b"",
     }
     calls: list[Call] = [(_STATE, values)]
     if search is not None:

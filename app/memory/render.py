@@ -4,6 +4,7 @@ Fact text is data inside a tag: `&`, `<` and `>` become entities and every fact 
 none can close the block or begin a line of its own.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
@@ -31,8 +32,14 @@ HEADINGS: Final[Mapping[Tier, str]] = {
 }
 
 
+# Most facts: printable ASCII without markup, single spaces. Nothing would change in them.
+_PLAIN = re.compile(r"[!-%'-;=?-~]+(?: [!-%'-;=?-~]+)*")
+
+
 def escape(text: str) -> str:
     """Make a fact's text safe inside the block: one line, no markup."""
+    if _PLAIN.fullmatch(text):
+        return text
     return one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -48,6 +48,8 @@ class Selection:
 def select(rows: Iterable[Row], budget: int) -> Selection:
     """Choose what fits the tiers' caps and the budget of tokens; rows come best first in a tier.
 
+    That is also the order of print, but for the similarity tier, which is printed by age.
+
     What an older guard let pass is checked again, and never chosen if the present one would not.
 
     A fact left out counts for the tier it belongs to, once, and not at all when the block shows it.
@@ -65,11 +67,11 @@ def select(rows: Iterable[Row], budget: int) -> Selection:
             rechecked.append(row.id)
         if len(chosen[row.tier]) < CAPS[row.tier] and not _is_shown(row, chosen):
             chosen[row.tier].append(row)
-    lines = {row.id: line(row.text) for rows in chosen.values() for row in rows}
+    lines = {row.text: line(row.text) for rows in chosen.values() for row in rows}
     _fit(chosen, lines, budget)
-    printed = {tier: _printed(tier, rows) for tier, rows in chosen.items()}
-    stable, volatile = render({tier: [lines[row.id] for row in printed[tier]] for tier in printed})
-    kept = [row for rows in printed.values() for row in rows]
+    chosen["similarity"].sort(key=lambda row: (row.created_at, row.id))
+    stable, volatile = render({tier: [lines[row.text] for row in chosen[tier]] for tier in chosen})
+    kept = [row for rows in chosen.values() for row in rows]
     for tier in (*unfit.values(), *map(_own_tier, kept)):
         left_out[tier] -= 1
     return Selection(kept, stable, volatile, left_out, rechecked)
@@ -92,24 +94,17 @@ def _class(row: Row) -> int:
     return 0 if row.pinned else 1 if row.kind == "constraint" else 2
 
 
-def _printed(tier: Tier, rows: Sequence[Row]) -> list[Row]:
-    """Order by age; the always-on tier by pinned, constraint, profile first."""
-    if tier == "always_on":
-        return sorted(rows, key=lambda row: (_class(row), row.created_at, row.id))
-    return sorted(rows, key=lambda row: (row.created_at, row.id))
-
-
-def _fit(chosen: dict[Tier, list[Row]], lines: Mapping[UUID, str], budget: int) -> None:
+def _fit(chosen: dict[Tier, list[Row]], lines: Mapping[str, str], budget: int) -> None:
     """Sacrifice facts until the block fits."""
     weight = FRAME_WEIGHT + sum(
-        _HEADING_WEIGHTS[tier] + weigh("".join(lines[row.id] for row in rows))
+        _HEADING_WEIGHTS[tier] + weigh("".join(lines[row.text] for row in rows))
         for tier, rows in chosen.items()
         if rows
     )
     while in_tokens(weight) > budget and (victim := _weakest(chosen)):
         rest = chosen[victim.tier]
         rest.remove(victim)
-        weight -= weigh(lines[victim.id]) + (0 if rest else _HEADING_WEIGHTS[victim.tier])
+        weight -= weigh(lines[victim.text]) + (0 if rest else _HEADING_WEIGHTS[victim.tier])
 
 
 def _weakest(chosen: dict[Tier, list[Row]]) -> Row | None:
