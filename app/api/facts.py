@@ -4,19 +4,18 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Response
-from pydantic import BeforeValidator, Field
+from fastapi import APIRouter, Depends, Response
+from pydantic import Field
 
 from app.db import now
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.memory import facts
 from app.models import Fact
-from app.wire import Kind, Limit, Line, Model, Time, UserId, cleaned
+from app.wire import FactId, Kind, Limit, Line, Metadata, Model, Time, UserId
 
-router = APIRouter(prefix="/v1/users/{user}/facts", route_class=KeyedRoute, tags=["facts"])
+router = APIRouter(prefix="/v1/users/{user:id}/facts", route_class=KeyedRoute, tags=["facts"])
 _facts = Depends(Needs("facts"))
 
-FactId = Annotated[UUID, Path(alias="fact")]
 Status = Literal["live", "superseded", "quarantined", "expired", "forgotten"]
 
 
@@ -66,7 +65,7 @@ class FactIn(Model):
     valid_from: Time | None = None
     expires_at: Time | None = None
     pinned: bool = Field(default=False, strict=True)
-    metadata: Annotated[dict[str, Any] | None, BeforeValidator(cleaned)] = None
+    metadata: Metadata | None = None
 
 
 class WrittenOut(Model):

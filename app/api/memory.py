@@ -16,7 +16,7 @@ from app.wire import Id, Kind, Line, Model, UserId
 MAX_GET_QUERY = 2 * 1024
 MAX_POST_QUERY = 32 * 1024
 
-router = APIRouter(prefix="/v1/users/{user}", route_class=KeyedRoute, tags=["memory"])
+router = APIRouter(prefix="/v1/users/{user:id}", route_class=KeyedRoute, tags=["memory"])
 _recall = Depends(Needs("recall"))
 
 

@@ -20,7 +20,7 @@ from app.wire import Id, Limit, Model, SessionId, Time, UserId
 MAX_MESSAGES = 200
 MAX_MESSAGE_BYTES = 64 * 1024
 
-router = APIRouter(prefix="/v1/users/{user}", route_class=KeyedRoute, tags=["sessions"])
+router = APIRouter(prefix="/v1/users/{user:id}", route_class=KeyedRoute, tags=["sessions"])
 _ingest = Depends(Needs("ingest"))
 _privacy = Depends(Needs("privacy"))
 
@@ -166,7 +166,7 @@ class SessionReceiptOut(Model):
     facts_restored: int
 
 
-@router.post("/sessions/{session}/messages", status_code=202, dependencies=[_ingest])
+@router.post("/sessions/{session:id}/messages", status_code=202, dependencies=[_ingest])
 async def post_messages(
     user: UserId, session: SessionId, body: MessagesIn, core: CoreDep, key: CredentialDep, tx: Tx
 ) -> ReceiptOut:
@@ -197,7 +197,7 @@ async def post_transcript(
     return ReceiptOut.model_validate(receipt)
 
 
-@router.post("/sessions/{session}/end", status_code=202, dependencies=[_ingest])
+@router.post("/sessions/{session:id}/end", status_code=202, dependencies=[_ingest])
 async def end(user: UserId, session: SessionId, key: CredentialDep, tx: Tx) -> ReceiptOut:
     """End a session now."""
     return ReceiptOut.model_validate(await sessions.end_session(tx, key.tenant_id, user, session))
@@ -232,7 +232,7 @@ async def list_sessions(
     )
 
 
-@router.post("/sessions/{session}/retry", status_code=202, dependencies=[_ingest])
+@router.post("/sessions/{session:id}/retry", status_code=202, dependencies=[_ingest])
 async def retry(user: UserId, session: SessionId, key: CredentialDep, tx: Tx) -> ReceiptOut:
     """Try a failed session again."""
     return ReceiptOut.model_validate(await sessions.retry_session(tx, key.tenant_id, user, session))

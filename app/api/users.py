@@ -12,7 +12,7 @@ from app.deps import CredentialDep, KeyedRoute, Needs, Tx
 from app.memory.users import UserSettings, read_settings, write_settings
 from app.wire import Line, Model, UserId
 
-router = APIRouter(prefix="/v1/users/{user}", route_class=KeyedRoute, tags=["users"])
+router = APIRouter(prefix="/v1/users/{user:id}", route_class=KeyedRoute, tags=["users"])
 _privacy = Depends(Needs("privacy"))
 
 

@@ -67,6 +67,11 @@ class Credential:
     key_id: str
     scopes: frozenset[str]
     bound_to: str | None
+    expires_at: datetime | None
+
+    def expired(self, at: datetime) -> bool:
+        """Tell whether the key is past its time, for whoever kept the credential a while."""
+        return self.expires_at is not None and self.expires_at <= at
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,4 +203,4 @@ async def find_credential(
     stored = row.digest if row else b"\0" * 32
     if not hmac.compare_digest(stored, digest) or row is None:
         return None
-    return Credential(tenant_id, key_id, frozenset(row.scopes), row.bound_to)
+    return Credential(tenant_id, key_id, frozenset(row.scopes), row.bound_to, row.expires_at)
