@@ -143,6 +143,7 @@ class WhyOut(Model):
 
 
 _STATUS_CODES = {"added": 201, "duplicate": 200, "quarantined": 202}
+_TAGGED: dict[str, Any] = {"headers": {"ETag": {"schema": {"type": "string"}}}}
 
 
 @router.get("", dependencies=[_facts])
@@ -176,7 +177,11 @@ async def list_facts(
     "",
     status_code=201,
     dependencies=[_facts],
-    responses={200: {"model": WrittenOut}, 202: {"model": WrittenOut}},
+    responses={
+        200: {"model": WrittenOut, "description": "The same fact is there; it is confirmed"},
+        202: {"model": WrittenOut, "description": "The fact waits in quarantine"},
+        409: {"description": "The user's memory is paused"},
+    },
 )
 async def add_fact(
     user: UserId, body: FactIn, core: CoreDep, key: CredentialDep, response: Response
@@ -201,7 +206,7 @@ async def add_fact(
     )
 
 
-@router.get("/{fact}", dependencies=[_facts])
+@router.get("/{fact}", dependencies=[_facts], responses={200: _TAGGED})
 async def get_fact(
     user: UserId, fact: FactId, key: CredentialDep, tx: Tx, response: Response
 ) -> FactOut:
@@ -260,7 +265,16 @@ def _revision(if_match: str | None) -> int:
     return int(match[1])
 
 
-@router.patch("/{fact}", dependencies=[_facts])
+@router.patch(
+    "/{fact}",
+    dependencies=[_facts],
+    responses={
+        200: _TAGGED,
+        409: {"description": "The fact is not live, or the user's memory is paused"},
+        412: {"description": "The fact has another revision"},
+        428: {"description": "If-Match is missing"},
+    },
+)
 async def change_fact(
     user: UserId,
     fact: FactId,
@@ -298,7 +312,11 @@ async def history(user: UserId, fact: FactId, key: CredentialDep, tx: Tx) -> Fac
     return FactChain(items=[FactOut.of(row, now(tx)) for row in chain])
 
 
-@router.post("/{fact}/restore", dependencies=[_facts])
+@router.post(
+    "/{fact}/restore",
+    dependencies=[_facts],
+    responses={409: {"description": "The fact is live, or the user's memory is paused"}},
+)
 async def restore(user: UserId, fact: FactId, key: CredentialDep, tx: Tx) -> FactOut:
     """Undo a supersession or a forgetting."""
     row = await edit.restore_fact(tx, key.tenant_id, user, fact, by=f"key:{key.key_id}")

@@ -166,7 +166,15 @@ class SessionReceiptOut(Model):
     facts_restored: int
 
 
-@router.post("/sessions/{session:id}/messages", status_code=202, dependencies=[_ingest])
+_INCOGNITO = {"description": "The session is incognito for good"}
+
+
+@router.post(
+    "/sessions/{session:id}/messages",
+    status_code=202,
+    dependencies=[_ingest],
+    responses={409: _INCOGNITO},
+)
 async def post_messages(
     user: UserId, session: SessionId, body: MessagesIn, core: CoreDep, key: CredentialDep, tx: Tx
 ) -> ReceiptOut:
@@ -177,7 +185,15 @@ async def post_messages(
     return ReceiptOut.model_validate(receipt)
 
 
-@router.post("/transcripts", status_code=202, dependencies=[_ingest])
+@router.post(
+    "/transcripts",
+    status_code=202,
+    dependencies=[_ingest],
+    responses={
+        202: {"headers": {"Location": {"schema": {"type": "string"}}}},
+        409: _INCOGNITO,
+    },
+)
 async def post_transcript(
     user: UserId,
     body: TranscriptIn,
@@ -232,7 +248,12 @@ async def list_sessions(
     )
 
 
-@router.post("/sessions/{session:id}/retry", status_code=202, dependencies=[_ingest])
+@router.post(
+    "/sessions/{session:id}/retry",
+    status_code=202,
+    dependencies=[_ingest],
+    responses={409: {"description": "The session has not failed"}},
+)
 async def retry(user: UserId, session: SessionId, key: CredentialDep, tx: Tx) -> ReceiptOut:
     """Try a failed session again."""
     return ReceiptOut.model_validate(await sessions.retry_session(tx, key.tenant_id, user, session))
