@@ -63,19 +63,20 @@ async def _defer(
     at: datetime | None = None,
     lock: str | None = None,
 ) -> None:
-    job = _unopened.configure_task(
-        task,
-        lock=lock,
-        queueing_lock=queueing_lock,
-        schedule_at=at,
-        connection=await raw_connection(tx),
-    )
     arguments = {"tenant_id": scope.tenant_id.hex, "user_id": scope.user_id.hex}
     if session_id is not None:
         arguments["session_id"] = session_id.hex
     try:
-        # In a savepoint: the unique violation would abort the caller's transaction.
+        # In a savepoint: the unique violation would abort the caller's transaction. It is only set
+        # when the connection is asked for inside the block.
         async with tx.begin_nested():
+            job = _unopened.configure_task(
+                task,
+                lock=lock,
+                queueing_lock=queueing_lock,
+                schedule_at=at,
+                connection=await raw_connection(tx),
+            )
             await job.defer_async(**arguments)
     except AlreadyEnqueued:
         return
