@@ -37,7 +37,9 @@ class Route:
         return f"{self.method} {self.path}"
 
     def fill(self, **ids: str) -> str:
-        return self.path.format(**{name: quote(value, safe="") for name, value in ids.items()})
+        """Put ids into the path, dots encoded too, for a client would take `..` as a step up."""
+        quoted = {name: quote(i, safe="").replace(".", "%2E") for name, i in ids.items()}
+        return self.path.format(**quoted)
 
 
 _USER = "/v1/users/{user}"
