@@ -8,6 +8,8 @@ authorised to deploy on Fridays" is a constraint worth keeping.
 import re
 from typing import Final
 
+from app.text import without_accents
+
 _WHO: Final = (
     r"(?:i|i'm|im|we|we're|me|user|users|this user|the user|he|she|they|customer|client|requester|reader"
     r"|person|recipient|account|developer|member|visitor|owner|name)"
@@ -124,7 +126,7 @@ _OTHER_LANGUAGES: Final = (
     r"(?:مخول|مصرح لي|مفوض|صلاحيات (?:المدير|كامله|كاملة|مطلقه)|وصول (?:كامل|غير محدود)|(?:مدير|مالك) (?:المنصة|المنصه|النظام|الخدمة|هذه الخدمه)|بدون موافق[هة]|بيانات (?:جميع|كل) )"
     r"|(?:مجاز هستم|دسترسی (?:کامل|نامحدود)|مدیر (?:سیستم|این سرویس))|(?:אני מורשה|גישה מלאה|גישה בלתי מוגבלת|מנהל המערכת הזו)",
 )
-_CLAIM = re.compile("|".join((*_ENGLISH, *_OTHER_LANGUAGES)))
+_CLAIM = re.compile(without_accents("|".join((*_ENGLISH, *_OTHER_LANGUAGES))))
 
 
 def claims_authority(folded: str) -> bool:
