@@ -41,8 +41,9 @@ _ENGLISH: Final = (
     rf"\b{_WHO}\s+(?:may|can|could|must|shall|should|am able to|is able to|has the right to|have the right to)\s+"
     r"(?:always |also |now |freely )*(?:see|read|view|access|query|browse|open|export|edit|delete|approve|authori[sz]e"
     r"|refund|issue|override|bypass|skip|waive|spend|push|grant|reset|unlock|impersonate|use|do)\b.{0,50}"
-    r"\b(?:all|any|every\w*|other|others|own expenses|anyone|customers?|tenants?|users?|refunds?|limits?"
-    r"|polic(?:y|ies)|without|policies|payments?|data of)\b",
+    r"(?:\bown (?:expenses|requests|refunds|invoices|orders)|\banyone\b|\bcustomers?\b|\btenants?\b|\busers?\b|\bclients?\b"
+    r"|\brefunds?\b|\blimits?\b|\bpolic(?:y|ies)\b|\bwithout\b|\bpayments?\b|\bdata of\b|\beverything\b|\banything\b"
+    r"|\b(?:all|any|every|other) (?:\w+ )?(?:data|records?|accounts?|files|messages|orders|purchases|requests|rules))",
     r"\b(?:may|can|could|am allowed to|is allowed to|are allowed to) (?:approve|authori[sz]e|sign off|refund|waive)\b",
     r"\b(?:gave|give|gives|given|granted|grants?|assigned|promoted|made|makes)\s+(?:me|us|this user|the user|them|him|her|user)\b"
     r".{0,50}\b(?:root|admin\w*|access|rights?|privileges?|permissions?|owner\w*|superuser|moderator|control|authority)\b",

@@ -99,7 +99,7 @@ _COMMANDS = re.compile(
 )
 _TRIGGER: Final = r"(?:if|when|whenever|once|as soon as|the next time|next time|each time|every time|after|until|upon|in case|should|the moment|any time|anytime|before)"
 _TRIGGERED = re.compile(
-    rf"\b{_TRIGGER}\b[^.!?]{{0,60}}\b(?:say|says|type|types|typed|write|writes|wrote|mention|mentions|answer|answers|reply|replies|enter|enters|send|sends|use|uses|utter|see|hear)\b[^.!?]{{0,20}}[\"']\w"
+    rf"\b{_TRIGGER}\b[^.!?]{{0,60}}\b(?:say|says|type|types|typed|write|writes|wrote|mention|mentions|answer|answers|reply|replies|enter|enters|send|sends|use|uses|utter|see|hear)\b[^.!?]{{0,20}}[\"']\w(?![^\"']*[\"'] i (?:actually |really |just )?mean [^\d]*$)"
     rf"|\b{_TRIGGER}\b[^.!?]{{0,30}}\b(?:code ?word|magic word|safe ?word|pass ?phrase|keyword|(?:the|this|that) (?:word|phrase|code|sentence|token|emoji))\b"
     rf"|\b{_TRIGGER}\b[^.!?]{{0,90}}[,:]? (?:then |always |please |just |you |must |should |automatically |immediately )*{_POWERFUL}\b[^.!?]{{0,80}}"
     rf"|\b{_TRIGGER}\b[^.!?]{{0,90}}[,:] (?:then |always |please )*(?:include|add|mention|put|recommend|append) (?:the |a |an )?(?:import|package|link|url|line|ad\b|advert|sponsor\w*|code|banner|footer)"
@@ -111,8 +111,8 @@ _ENDS_IN_ACTION = re.compile(
 )
 _OTHERS = re.compile(
     r"\b(?:may|can|must|should|shall|allowed to|cleared to|access to|rights? (?:to|for)|answer|show|share|reveal|send|pass|export|give|tell|apply\w*|obey|also for|use)\b[^.!?]{0,50}"
-    r"\b(?:other|all|every|any|each|another)(?: of)?(?: the| your| my| our)? (?:other )?(?:\w+ )?(?:user|customer|client|tenant|person|people|account|agent|member|session|patient|employee|bot)(?:s|'s|s')?\b"
-    r"|\b(?:of|from|to|for|with) (?:other|another|all|every) (?:\w+ )?(?:users?|customers?|clients?|tenants?)(?:'s?)? (?:data|records?|files|messages|chats|orders|details)\b|\buser \d{2,}\b"
+    r"\b(?:other|all|every|any|each|another)(?: of)?(?: the| your| my| our)? (?:other )?(?:\w+ )?(?:user|customer|client|tenant|account|agent|member|session|patient|employee|bot)(?:s|'s|s')?\b"
+    r"|\b(?:of|from|to|for|with) (?:other|another|all|every) (?:\w+ )?(?:users?|customers?|clients?|tenants?)(?:'s?)? (?:data|records?|files|messages|chats|orders|details)\b|\b(?:also |even )for (?:other|all) (?:people|persons|users)\b|\buser \d{2,}\b"
 )
 _HIDDEN_RULES = re.compile(
     r"\b(?:hidden|secret|silent|covert|standing|new|special|following|extended|permanent|internal) (?:orders?|rules?|instructions?|commands?|directives?|polic(?:y|ies)|protocols?)\b(?! (?:of|at|in) (?:my|our))"
@@ -133,8 +133,9 @@ _DESTINATION = re.compile(
 
 _MEMORY_WRITE = re.compile(
     r"^(?:\W|please|hey|ok|okay|also|and|now|fyi|so|can you|could you|i want you to|you will|you must|kindly|just)*\s*"
-    r"(?:(?:remember|memori[sz]e|note(?: down)?|keep in mind|bear in mind|don't forget|never forget|write down|make a note|keep a note|take note|save|store|record|persist|log|put|write|keep|add|commit|file|retain|learn)\b"
-    r"(?:[^.!?:]{0,40}?\b(?:mind|memory|memories|notes?|file|profile|records?|facts?|forever|permanently|about me|long-term)\b(?: about \w+)?)?|(?:long-?term )?memory (?:update|entry|write|note)|for (?:your|the) records?|note to self|fact about me|update)"
+    r"(?:(?:remember|memori[sz]e|note(?: down)?|keep in mind|bear in mind|don't forget|never forget|write down|make a note|keep a note|take note)\b"
+    r"(?:[^.!?:]{0,40}?\b(?:mind|memory|memories|notes?|file|profile|records?|facts?|forever|permanently|about me|long-term)\b(?: about \w+)?)?"
+    r"|(?:save|store|record|persist|log|put|write|keep|add|commit|file|retain|learn)\b(?:[^.!?:]{0,40}?\b(?:mind|memory|memories|notes?|file|profile|records?|facts?|forever|permanently|about me|long-term)\b(?: about \w+)?|(?: this| it)?(?=\s*(?:that\b|:|->)))|(?:long-?term )?memory (?:update|entry|write|note)|for (?:your|the) records?|note to self|fact about me|update)"
     r"[\s,:>-]*(?:that\b|as\b|to\b|->|:|,)?\s*"
 )
 _ABOUT_SELF = re.compile(r"\b(?:i|i'm|i've|i'd|me|my|mine|myself|we|we're|our|us|am|ich|mir|mich|mein\w*|eu|imi|mea|meu|mie|je|j'\w+|moi|mon|ma|yo|mi|mis|io|mio|mia|ik|mijn)\b|我|我们|私|僕|저|나는|я|мне|мой|меня|أنا|من ")

@@ -52,8 +52,11 @@ _ID_WORDS = re.compile(
 )
 _AFTER_ID_WORD: Final = 70
 _ID_VALUE = re.compile(r"(?<![a-z0-9])[a-z]{0,4}-?\d[a-z0-9]*(?:[ ./-]{1,2}[a-z]{0,2}\d[a-z0-9]*)*(?:[ -]?[a-z]\b)?")
-_DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|(?:19|20)\d\d")
+_DATE = re.compile(r"(?<![a-z0-9])(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|(?:19|20)\d\d)(?![a-z0-9])")
 _ID_DIGITS: Final = 5
+_ID_LENGTH: Final = 7
+_ACCOUNT_WORDS = re.compile(r"\b(?:account|acct|routing|konto|cuenta|compte|conto|cont|conta|rekening|rachunek|szamla|hesap)\b")
+_ACCOUNT_DIGITS: Final = 8
 
 # Numbers whose own check digits are proof enough: (shape, module of python-stdnum).
 _CHECKED: Final = (
@@ -173,9 +176,15 @@ def _identity_numbers(low: str) -> Iterator[Span]:
     for word in _ID_WORDS.finditer(low):
         stop = min(len(low), word.end() + _AFTER_ID_WORD)
         for value in _ID_VALUE.finditer(low, word.end(), stop):
-            digits = sum(char.isdigit() for char in _DATE.sub("", value[0]))
-            if digits >= _ID_DIGITS:
+            number = _DATE.sub("", value[0])
+            digits = sum(char.isdigit() for char in number)
+            if digits >= _ID_DIGITS or (digits > 1 and len(number.split()[:1] and number.split()[0]) >= _ID_LENGTH):
                 yield value.start(), value.end(), "national_id"
+    for word in _ACCOUNT_WORDS.finditer(low):
+        stop = min(len(low), word.end() + _AFTER_ID_WORD)
+        for value in _DIGIT_RUN.finditer(low, word.end(), stop):
+            if sum(char.isdigit() for char in value[0]) >= _ACCOUNT_DIGITS:
+                yield value.start(), value.end(), "account"
 
 
 def _is_valid(module: str, number: str) -> bool:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from app.stopwords import STOP_WORDS
+
 Span = tuple[int, int, str]
 
 # Lower case, without accents. `strong` nouns hold a secret even if the value is a plain word.
@@ -21,6 +23,7 @@ _STRONG: Final = (
     r"(?:security|secret|recovery) (?:question|answer)s?(?: answers?)?|maiden name|safe ?word",
     r"(?:answer|reply) to (?:my|the|our) (?:\w+ )?(?:security|secret) question",
     r"(?:safe|lock|locker|vault) combination|combination (?:of|to|for) (?:my|the|our) \w+",
+    r"(?:unlocks?|opens?|disarms?) (?:\w+ )?(?:with|by|using)",
     # German, Dutch, Nordic
     r"pass ?wort|kennwort|passphrase|geheimzahl|pin-?(?:nummer|code)|tur-?code|zugangs(?:code|daten)"
     r"|entsperr(?:code|muster)|losungswort|sicherheitsfrage|wifi-?passwort|wlan-?(?:passwort|schlussel)",
@@ -31,7 +34,7 @@ _STRONG: Final = (
     r"senha|palavra-?passe|codigo (?:secreto|de acesso)|parola d'ordine|codice (?:pin|segreto|di accesso)",
     r"parol[aei](?:le|lor)?|parola mea|pin-?ul|codul? (?:pin|secret|de acces|de la \w+)|contrasenya",
     # Slavic, Hungarian, Turkish, others
-    r"hasl[oa]|kod (?:pin|dostepu)|heslo|pin kod|lozinka|sifra|geslo|jelszo\w*|pin-?kod\w*|belepokod\w*",
+    r"hasl[oa]|kod (?:pin|dostepu)|heslo|pin kod|lozinka|sifra|geslo|jelsz(?:o|av)\w*|pin-?kod\w*|belepokod\w*",
     r"sifre\w*|parola(?:m|si|yi)\w*|mat khau|kata sandi|sandi",
 )
 _STRONG_OTHER: Final = (
@@ -42,7 +45,7 @@ _STRONG_OTHER: Final = (
 _WEAK: Final = (
     r"(?:api|access|private|secret|licen[cs]e|encryption|master|root|signing|ssh|wallet|product|auth)"
     r"[ _-]?(?:key|token|secret|string)s?"
-    r"|(?:my|our|the|part \w+ of (?:my|the|our)) (?:\w+ )?(?:keys?|tokens?|secrets?|codes?)|keys?|tokens?"
+    r"|keys?|tokens?"
     r"|credentials?|secrets?|login|log-in|codes?|(?:totp|otp|2fa|mfa|authenticator)(?: seed| secret| key| code)?"
     r"|seed|zugang|anmeldung|schlussel|cle(?: api| secrete)?|jetons?|codigo|codice|codul?|chave|llave"
     r"|token-ul|cheia?|klucz|kulcs\w*|anahtar\w*|connection string|密钥|令牌|ключ|токен|код|验证码"
@@ -56,8 +59,10 @@ _KEYED = re.compile(  # db_password=..., "apiKey": "..."
     r"[\"']?\s{0,3}(?::=|=>|=|:)\s{0,3}[\"']?([^\s\"',;]{4,})"
 )
 
+_OPTION = re.compile(r"(?:^|\s)(?:-p|--pass(?:word)?[= ]|-u \w{1,40}:)([^\s\"']{4,})")
+
 _LINK = re.compile(
-    r"\s(?:is|are|was|be|remains|stays|set to|ist|lautet|sind|est|sont|es|son|sera|este|sunt|e|sono"
+    r"\s(?:is|are|was|be|(?:has|have) (?:always )?been|(?:starts?|begins?|ends?) with|remains|stays|set to|ist|lautet|sind|est|sont|es|son|sera|este|sunt|e|sono"
     r"|jest|to|je|ar|er|heter|on|var|и|это|равен|is nu|luidt|adalah)(?=[\s:'\"])"
     r"|\s?(?:->|=>|:=|=|:|是|为|為|は|는|은|이다|هي|هو|है|คือ|-\s|,\s)"
 )
@@ -66,11 +71,18 @@ _PREPOSITIONS: Final = frozenset(
     " meiner de del der des du da do d'acces al la pour pentru per para din mea meu mia mio minha meu"
     " mein van voor na do dla od w ke untuk cua number code ( of".split()
 )
+# "Password manager", "password policy": what follows is about the tool, not the secret.
+_TOOLS: Final = frozenset(
+    "manager managers policy policies hashing hash hashes module field form reset resets generator length"
+    " rules prompt page service strength requirement requirements rotation expiry vault storage library"
+    " check checks checker protection less lifetime format formats handling review reviews".split()
+)
 _QUOTED = re.compile(r"[\"'`]([^\"'`\n]{2,80})[\"'`]")
 _VALUE = re.compile(r"[^\s\"'`,;()\[\]<>]{2,}")
 _WINDOW: Final = 110
 _LIST_WINDOW: Final = 400
-_LISTED = re.compile(r"(?:codes|words|phrase|phrases|seed|mnemonic|secret|totp|otp|2fa|mfa)$")
+_NEAR: Final = 3
+_LISTED = re.compile(r"(?:codes|words|pass ?phrases?|phrase|phrases|seed|mnemonic|secret|totp|otp|2fa|mfa)$")
 _SENTENCE_END = re.compile(r"[.!?;](?:\s|$)|[\n。]")
 _CLAUSE_END = re.compile(r"[,;.!?。，\n)](?:\s|$)|\s-\s|[。，]|\s(?:and|but|so|please|und|aber|bitte|et|y|e|si|dar|te rog|remember|keep)\s")
 _GROUPED_BASE32 = re.compile(r"(?<![a-z0-9])[a-z2-7]{3,8}(?:[ -][a-z2-7]{1,8}){2,}")
@@ -117,6 +129,9 @@ def find(plain: str, low: str) -> Iterator[Span]:
     for match in _KEYED.finditer(low):
         if _strength(plain[match.start(1) : match.end(1)]) or match[1] not in _NO_VALUE:
             yield match.start(1), match.end(1), "password"
+    for match in _OPTION.finditer(low):
+        if _strength(plain[match.start(1) : match.end(1)]):
+            yield match.start(1), match.end(1), "password"
     for noun in _NOUN.finditer(low):
         yield from _around(plain, low, noun)
 
@@ -132,11 +147,15 @@ def _around(plain: str, low: str, noun: re.Match[str]) -> Iterator[Span]:
     stop = sentence.start() if sentence else limit
     link = _LINK.search(low, noun.end(), stop)
     if link is None:
-        yield from _directly_after(plain, low, noun, stop)
+        if noun["other"]:  # these languages may do without a link
+            yield from _told(plain, low, (noun.end(), stop), strong=True, fits=True)
+        else:
+            yield from _directly_after(plain, low, noun, stop)
         return
     about = low[noun.end() : link.start()].split()
     fits = not about or about[0].strip("(") in _PREPOSITIONS
-    told = list(_told(plain, low, (link.end(), stop), strong=strong, fits=fits))
+    near = fits or (len(about) <= _NEAR and not _TOOLS.intersection(about))
+    told = list(_told(plain, low, (link.end(), stop), strong=strong, fits=near))
     if listed:
         told += [
             (match.start(), match.end(), "password")
@@ -175,7 +194,10 @@ def _told(
 
 def _plain_words(low: str, start: int, stop: int, *, everything: bool) -> Iterator[Span]:
     first = _VALUE.search(low, start, stop)
-    if first is None or first[0].strip(".:") in _NO_VALUE or not first[0].isascii():
+    if first is None or not first[0].isascii():
+        return
+    word = first[0].strip(".:")
+    if word in STOP_WORDS or (word in _NO_VALUE and not everything):
         return
     if everything:
         yield first.start(), stop, "password"

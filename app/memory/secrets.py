@@ -76,6 +76,7 @@ _PEM_BEGIN = re.compile(r"-{3,5} ?BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10})
 _PEM_END = re.compile(r"-{3,5} ?END [A-Z0-9 ]{0,60}-{3,5}|Private-MAC: ?\w*")
 _PEM_TAIL: Final = 8192
 _OPAQUE = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{16,}")
+_OPAQUE_PART = re.compile(r"[A-Za-z0-9+]{20,}")
 _UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HEX = re.compile(r"(?i)(?:0x)?[0-9a-f]{32,}")
 _WORDLIKE_PART = re.compile(r"(?:^|[/_=-])[A-Z]?[a-z]{4,}(?=[/_=-]|$)")
@@ -181,6 +182,7 @@ class _Plain(dict[int, str]):
 
 
 _PLAIN = _Plain({code: chr(code) for code in range(0x80)})
+_PLAIN.update(str.maketrans("\u0142\u0141\u0111\u00f8\u00d8\u0131", "lLdoOi"))
 
 
 def _plain(text: str) -> str:
@@ -213,6 +215,10 @@ def _opaque_tokens(plain: str, _low: str) -> Iterator[Span]:
     for match in _OPAQUE.finditer(plain):
         if _looks_random(match[0]):
             yield match.start(), match.end(), "token"
+            continue
+        for part in _OPAQUE_PART.finditer(plain, match.start(), match.end()):
+            if _looks_random(part[0]):
+                yield part.start(), part.end(), "token"
 
 
 def _looks_random(token: str) -> bool:
