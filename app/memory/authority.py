@@ -74,6 +74,13 @@ _ENGLISH: Final = (
     r"\b(?:identity|age|account|status|clearance|email) (?:\w+ )?(?:is|was|has been|already) (?:already )?(?:verified|confirmed|proven|checked|cleared)\b",
     r"\b(?:trust|access|clearance|privilege|permission|auth|role|admin|is_admin|tier|plan|override|policy)\w*\s*(?:=|:=|==)\s*\w+",
     r"\b(?:true|yes|max|admin|root|full)\s*[;,]?\s*\w+_\w+\s*=",
+    r"\b(?:hold|holds|holding|have|has|got) (?:a |an |the |full |top |level \w+ )*(?:clearance|security level|signing authority|power of attorney)\b",
+    r"\b(?:my|user'?s?|their) (?:current |official |real |actual )?(?:role|title|account type|group|level) (?:here )?is (?:an? |the |now )?(?:super ?)?(?:admin|administrator|root|owner|operator|moderator|superuser|staff|vip)\b(?! (?:of|for|at|assistant) (?:our|my|a))",
+    r"\b(?:qualif\w+|eligible|entitled|due|owed)\b.{0,30}\b(?:rebates?|discounts?|refunds?|upgrades?|credits?|vouchers?|compensation|cashback|waivers?)\b",
+    r"\b(?:account|user|subscription|plan|i|we|profile|membership) (?:\w+ )?(?:was|were|is|has been|have been|been|got|am) (?:\w+ )?(?:upgraded|promoted|elevated|unlocked|whitelisted|unblocked|flagged as|marked as|converted to|escalated)\b",
+    r"\b(?:passed|completed|cleared|finished) (?:\w+ )?(?:identity|kyc|age|id|security|background) ?(?:\w+ )?(?:verification|checks?|screening|proof)\b|\bverified (?:my|the user's|their) (?:identity|age|account)\b",
+    r"\b(?:this|my|the|our|user'?s?) (?:\w+ )?(?:account|profile|tenant|session|workspace) (?:\w+ )?(?:bypasses|skips|ignores|has no|is exempt|is not subject|overrides|outranks|has priority|is trusted|may|can)\b",
+    r"\bremember (?:me|this user|the user) as (?:an? |the |your )?(?:\w+ )?(?:internal|verified|trusted|admin\w*|owner|employee|staff|operator|manager|developer|vip|partner|moderator|engineer)\b|\bcharge (?:everything|all|it|anything)\b|\b(?:internal|verified) (?:employee|staff|user|customer|member|tester|account)\b",
     r"\b(?:trust me|you (?:can|may|should) trust me|already trust(?:s|ed)? me|i vouch|take my word)\b",
     r"\b(?:is|are|was|were) (?:always |already |automatically )*(?:valid|approved|pre-?paid|authori[sz]ed|permitted|granted|exempt)\b"
     r".{0,30}\b(?:from me|by|forever|always|automatically|without|for me|for this|for my)\b",

@@ -31,8 +31,8 @@ class Decision:
     """What happens to a text. `reason` is a stable word, safe for logs and metrics.
 
     Rejected texts are dropped for good: secret, sensitive, too_long, not_a_fact, temporary.
-    Quarantined ones wait for a human: markup, hidden, encoded, instruction, trigger, other_users,
-    destination, planted, authority. A kept text has the reason "".
+    Quarantined ones wait for a human: markup, hidden, encoded, instruction, trigger, tool,
+    other_users, destination, planted, authority. A kept text has the reason "".
     """
 
     action: Literal["keep", "reject", "quarantine"]
@@ -63,6 +63,8 @@ def check(text: str, kind: Kind, *, blocked: AbstractSet[str] = DEFAULT_BLOCKED)
         return Decision("quarantine", "authority")
     if shape.lacks_form(folded):
         return Decision("reject", "not_a_fact")
+    if injection.commands(folded):
+        return Decision("quarantine", "instruction")
     # A lasting wish may name a moment ("today" in a goal); a profile may not.
     if shape.is_temporary(folded):
         return Decision("reject", "temporary")

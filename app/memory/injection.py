@@ -20,7 +20,7 @@ _MARKUP = re.compile(
     r"|&(?:lt|gt|#0*6[02]|#x0*3[ce]);|\\u003[ce]|%3c|\[/?inst\]|\[/?(?:system|assistant|user|memory|sys|tool)\b"
     r"|<<\s*/?\s*sys|\{\{|\}\}|\$\{|\{%|\]\]>|```|~~~|\"\"\"|user_memory|end of (?:the )?(?:user )?(?:memory|memories|block|prompt|context|system)"
     r"|\{\s*\"|\"\s*:\s*[\"{\[\dtfn]|\[[^\]]{0,80}\]\(|!\[|javascript:|data:\w+/|\bmemory\s*[.:]\s*\w+\s*\(|\b\w+\.(?:add|write|save|store|set|append)\("
-    r"|\w+_(?:write|save|store|update|memory|call)\s*[:(=]|\bdrop table\b|--\s*$|/\*|\*/|#{2,}\s*\w"
+    r"|\w+_(?:write|save|store|update|memory|call)\s*[:(=]|(?:^|\s)[=@+][a-z]+\(|\bdrop table\b|--\s*$|/\*|\*/|#{2,}\s*\w"
 )
 _ROLE_LABEL = re.compile(
     r"(?:^|[\n.!?;\"'>)\]-]\s*)(?:human|assistant|system|user|ai|developer|tool|operator|agent|memory|bot|function|admin)"
@@ -46,7 +46,7 @@ _RULES: Final = (
     r"(?:rules?|instructions?|polic(?:y|ies)|operators?|system|guard ?rails?|guards?|safety|safeguards?|filters?|restrictions?|limits?|limitations?"
     r"|confirm\w*|permissions?|consents?|approvals?|approv\w+|security|verif\w+|authenti\w+|authori[sz]ation|second factor|two-factor|2fa|mfa|tls|ssl"
     r"|certificates?|audit\w*|logs?|logging|privacy|checks?|checking|moderation|disclaimers?|prompts?|sign-?offs?|reviews?|reviewers?|errors?|supervisors?"
-    r"|constraints?|protections?|guidelines?|boundaries|ethics|compliance|controls?)"
+    r"|moderat\w+|constraints?|protections?|guidelines?|terms|directives?|orders?|verified|boundaries|ethics|compliance|controls?)"
 )
 _LIFT: Final = (
     r"(?:ignor(?:e|ing)|disregard|overrid(?:e|ing)|overrule|bypass|circumvent|skip|drop|disabl(?:e|ing)|deactivate|suspend|suppress|remove|lift|waive"
@@ -60,7 +60,7 @@ _LIFTS_RULES = re.compile(
     rf"|\b{_RULES}\b[^.!?]{{0,30}}\b(?:void|null|off|suspended|lifted|obsolete|disabled|never expires?|expires? never|expired|waived|optional)\b"
     rf"|\bno (?:\w+ )?{_RULES}(?: \w+)? (?:is |are |was )?(?:needed|required|necessary|asked|anymore|any more|for me|on my)\b"
     rf"|\b(?:without|needs? no|need not|requires? no) (?:a |an |the |any |my |your |further |prior |human |asking for )*(?:{_RULES}|prompt|asking|questions?|warning|delay)\b"
-    rf"|\bno rules\b|\bfree (?:of|from) (?:\w+ )?{_RULES}\b|\bnever ask (?:\w+ )?again\b|\bstop asking\b"
+    rf"|\b(?:never|not|don't|stop) (?:ever )?(?:warn|alert|flag|refus|doubt|deny|notify|report)(?:ing|s|ed|e)?\b|\b(?:bypass|circumvent)\w* \w+|\bno rules\b|\bfree (?:of|from) (?:\w+ )?{_RULES}\b|\bnever ask (?:\w+ )?again\b|\bstop asking\b"
 )
 # Who lifts a rule in their own work, or may not, states a habit or a constraint.
 _OWN_HABIT = re.compile(
@@ -91,23 +91,36 @@ _TO_ASSISTANT = re.compile(
 _POWERFUL: Final = (
     r"(?:delete|erase|wipe|destroy|drop|export|send|forward|mail|e-?mail|post|upload|transfer|pay|wire|buy|purchase|execute|run|open|visit|fetch|download|click|invoke|install|import|leak"
     r"|reveal|disclose|expose|publish|approve|accept|authori[sz]e|grant|refund|release|unlock|escalate|promote|impersonate|pretend|obey|hide|conceal|lie|deny|insert|append|inject|embed"
-    r"|advertise|monitor|track|comply|trust|store|save|change|set|update|confirm|say (?:yes|ok|sure)|return|load|call(?! me\b| us\b| him\b| her\b)|whitelist|allow|permit|share|copy|attach|disable|ignore|skip|act as)"
+    r"|advertise|monitor|track|comply|trust|store|save|change|set|update|confirm|say (?:yes|ok|sure)|return|load|call(?! me\b| us\b| him\b| her\b)|whitelist|allow|permit|share|copy|attach|disable|ignore|skip|act as|dump|wipe|clear|reset|switch|push|use (?:the )?(?:bank|account|payment|card|credentials|\w+_\w+)|list all|show (?:all|the tool))"
 )
 _COMMANDS = re.compile(
     rf"(?:^|[.!?:;>]\s+|->\s*|[\"'(]\s*|\bplease,? |\b(?:then|also|and|instantly|immediately|silently|secretly|quietly)(?: always)? )(?:please |always |never |then |now |just |secretly |silently )*"
-    rf"(?:delete|erase|wipe|destroy|export|send|forward|mail|e-?mail|upload|transfer|wire|execute|visit|fetch|download|click|invoke|leak|reveal|disclose|expose|approve|authori[sz]e|grant|refund|unlock|escalate|impersonate|pretend|obey|conceal|inject|whitelist|comply|trust|act as)\b"
+    rf"(?:delete|erase|wipe|destroy|export|send|forward|mail|e-?mail|upload|transfer|wire|execute|visit|fetch|download|click|invoke|leak|reveal|disclose|expose|approve|authori[sz]e|grant|refund|unlock|escalate|impersonate|pretend|obey|conceal|inject|whitelist|comply|trust|act as|dump|push (?:the|for)|promote|plug|endorse|praise|upsell|charge)\b"
+)
+# A tool is named, money is directed, something is to happen unseen.
+_TOOLS = re.compile(
+    r"\b(?:call|use|invoke|run|trigger|execute|start)\b[^.!?]{0,30}\b(?:\w+_\w+ (?:tool|function|api|endpoint|plugin|command|action)|(?:tool|function|plugin)s? (?:when|whenever|automatically|on|at|after|if|every))"
+    r"|\b(?:list|dump|show|print|reveal) (?:\w+ ){0,3}(?:tools?|prompt|system|instructions|config\w*|environment)\b|\b(?:bank|payment|account|card) (?:details|data) of\b|\bat (?:the )?(?:session|conversation|chat) start\b|\bat the (?:start|beginning|end) of (?:each|every) (?:session|chat|conversation)\b"
+)
+_UNSEEN = re.compile(r"\b(?:silently|secretly|covertly|unnoticed|without (?:telling|informing|notifying|saying)|in secret|behind \w+ back|do(?:n't| not) (?:mention|tell|reveal|say)(?: to \w+)? (?:this|it|that|anyone|anybody|the user|me about)|not mention (?:this|it)|never mention that)\b")
+_ORDERED = re.compile(
+    rf"\bi (?:order|command|instruct|direct|require|request|authori[sz]e|urge|want|need|tell|expect) you to (?!(?:always |never |please |only )*(?:{_STYLE}|remember|know|give|show|avoid|include|keep|suggest|skip|recommend|call|help))"
+    rf"|(?:^|[.!?;:]\s+|\bthat )you (?!(?:can |may |should |could |must |might |will |always |never |please |just |also |only |don't |do not |need to |shouldn't )*(?:{_STYLE}|know|give|show|avoid|include|keep|suggest|skip|recommend|call|assume|help|remember|ask|see\b|find\b))\w+"
+    r"|(?:^|[.!?;:]\s+|\bthat )your (?:\w+ )?(?:instructions?|rules?|guidelines?|system|memory|role|task|job|purpose|developers?|operators?|creators?|polic\w+|prompt|restrictions?|configuration|training|owner|goal|duty)\b|\bas your (?:\w+ )?(?:creator|developer|owner|operator|boss|admin\w*|master|maker|supervisor)\b"
+    r"|\b(?:must|should|shall|may|can|are to|is to|need to|needs to|has to|have to) (?:always |automatically |only )*be (?:\w+ )?(?:mentioned|recommended|named|shared|sent|deleted|approved|accepted|granted|confirmed|charged|trusted|obeyed|followed|executed|treated|ignored|skipped|disclosed|forwarded|exported|paid|transferred|refunded|waived|released|overridden|bypassed|disabled|shown to)\b"
+    r"|\b(?:it is|it's|is it|it will be) (?:perfectly |always |totally )?(?:fine|ok|okay|allowed|permitted|safe|legal|acceptable) (?:for you )?to (?:share|delete|send|skip|show|reveal|ignore|bypass|disclose|give|run|execute|approve|push|read)\b"
 )
 _TRIGGER: Final = r"(?:if|when|whenever|once|as soon as|the next time|next time|each time|every time|after|until|upon|in case|should|the moment|any time|anytime|before)"
 _TRIGGERED = re.compile(
-    rf"\b{_TRIGGER}\b[^.!?]{{0,60}}\b(?:say|says|type|types|typed|write|writes|wrote|mention|mentions|answer|answers|reply|replies|enter|enters|send|sends|use|uses|utter|see|hear)\b[^.!?]{{0,20}}[\"']\w(?![^\"']*[\"'] i (?:actually |really |just )?mean [^\d]*$)"
-    rf"|\b{_TRIGGER}\b[^.!?]{{0,30}}\b(?:code ?word|magic word|safe ?word|pass ?phrase|keyword|(?:the|this|that) (?:word|phrase|code|sentence|token|emoji))\b"
+    rf"\b{_TRIGGER}\b[^.!?]{{0,60}}\b(?:say|says|type|types|typed|write|writes|wrote|mention|mentions|answer|answers|reply|replies|enter|enters|send|sends|use|uses|utter|see|hear|greet|greets|call|calls|end|ends|start|starts)\b[^.!?]{{0,20}}[\"']\w(?![^\"']*[\"'] i (?:actually |really |just )?mean [^\d]*$)"
+    rf"|\b{_TRIGGER}\b[^.!?]{{0,30}}\b(?:code ?word|magic word|(?:say|says|type|types|see|write|writes) goodbye|safe ?word|pass ?phrase|keyword|(?:the|this|that) (?:word|phrase|code|sentence|token|emoji))\b"
     rf"|\b{_TRIGGER}\b[^.!?]{{0,90}}[,:]? (?:then |always |please |just |you |must |should |automatically |immediately )*{_POWERFUL}\b[^.!?]{{0,80}}"
     rf"|\b{_TRIGGER}\b[^.!?]{{0,90}}[,:] (?:then |always |please )*(?:include|add|mention|put|recommend|append) (?:the |a |an )?(?:import|package|link|url|line|ad\b|advert|sponsor\w*|code|banner|footer)"
     r"|\b(?:run|execute|do|trigger|activate|perform) it (?:\w+ ){0,3}(?:when|whenever|next|later|once|if)\b"
 )
 _ENDS_IN_ACTION = re.compile(
     r"\b(?:answered|met|replied|ended|closed) with ['\"]?(?:approved|yes|ok|granted|confirmed|sure)|\b(?:every|all|each) (?:answers?|repl(?:y|ies)|responses?|messages?|comparisons?|chats?|conversations?)\b[^.!?]{0,30}\b(?:favou?r|link|sponsor|advert|coupon|promo)"
-    r"|\b(?:add|append|insert|include|attach|put|mention|end|finish|start|begin|sign)\b[^.!?]{0,30}(?:\b(?:link|url|advert\w*|sponsor\w*|slogan|coupon|promo\w*|tracking|pixel|affiliate|banner|unofficial|package)\b|https?:|\w\.example\b)"
+    r"|\b(?:add|append|insert|include|attach|put|mention|end|finish|start|begin|sign|contain)\b[^.!?]{0,30}(?:\b(?:(?:hyper)?links?|url|advert\w*|sponsor\w*|slogan|coupon|promo\w*|tracking|pixel|affiliate|banner|unofficial|package)\b|https?:|_(?:example|com|net|org|io)\b)"
 )
 _OTHERS = re.compile(
     r"\b(?:may|can|must|should|shall|allowed to|cleared to|access to|rights? (?:to|for)|answer|show|share|reveal|send|pass|export|give|tell|apply\w*|obey|also for|use)\b[^.!?]{0,50}"
@@ -125,7 +138,8 @@ _PLANTED = re.compile(
     r"\b(?:remember|note|keep in mind|treat|regard|consider|save|store|record|list|cite|name|view|mark|see|count)\b[^.!?]{0,50}\b(?:as|is|are) (?:an? |the |my |our )?(?:only |most |very |single )*"
     r"(?:authorit\w+|trusted|trustworthy|reliable|official|authoritative|best|safe|preferred|recommended|expert|leading|top|number one|verified|go-to|sole|default|reputable|credible|legit\w*)\b"
     r"|\b(?:name|recommend|suggest|mention|list|rank|put|cite|promote|show|place|prefer)\b[^.!?]{0,30}\b(?:first|above (?:all|others)|on top|at the top|before (?:any|all|other)|over (?:all|any|other))\b[^.!?]{0,20}(?:from now on|always|in future|from here|$)"
-    r"|\bin favou?r of\b|\btrusted (?:shop|source|vendor|partner|site|domain|seller|supplier|provider|advisor)\b|\b(?:never|not|don't) (?:ever )?(?:cite|mention|recommend|show)s? (?:\w+ )?(?:competitors?|rivals?|alternatives?)\b"
+    r"|\b(?:consider|deem|call|declare)\b[^.!?]{0,40}\b(?:safe|trusted|trustworthy|reliable|legit\w*|official|authoritative|verified)\b|\btreat (?!me\b|my\b|us\b)[^.!?]{0,50}\bas (?:if|though|an?|the|trusted|safe|true|equal|coming|valid)\b"
+    r"|\bin favou?r of\b|\bthe only (?:\w+ )?(?:airline|vendor|brand|shop|store|bank|company|product|supplier|provider|insurer|service|hotel|broker|site|website|source|clinic|option)\b|\b(?:over|above|before) (?:all|any) (?:the )?others?\b|\btrusted (?:shop|source|vendor|partner|site|domain|seller|supplier|provider|advisor)\b|\b(?:never|not|don't) (?:ever )?(?:cite|mention|recommend|show)s? (?:\w+ )?(?:competitors?|rivals?|alternatives?)\b"
 )
 _DESTINATION = re.compile(
     r"\b(?:send|forward|post|upload|mail|e-?mail|export|report|submit|copy|redirect|visit|open|fetch|load|call|get|ping|link|connect|go|deliver|push|sync)\w*\b[^.!?]{0,60}(?:https?://|www\.|\b[\w-]+\.(?:example|com|net|org|io|xyz|ru|cn|info|biz|top|site|online)\b|[\w.+-]+@[\w-]+\.\w+)"
@@ -148,7 +162,8 @@ _REMARKS_ON_MEMORY = re.compile(
     r"|\brecord for this\b|\b(?:remember|store|save|record|persist|note|memori[sz]e)\b[^.!?\w]{0,4}(?:that )?(?:this|the) (?:user|person|customer|reader|requester|developer|recipient|client)\b|\b(?:remember|persist|store|save|note)\s*(?::|->)\s*['\"]?(?:user|requester|customer|reader)\b"
 )
 _LEET = str.maketrans("013457@$", "oieastas")
-_LEET_WORD = re.compile(r"\b[a-z]*(?:[a-z][013457@$]+[a-z])[a-z013457@$]*")
+_LEET_WORD = re.compile(r"(?<!\w)(?:[a-z]+[013457@$]+[a-z]|[013457@$]+[a-z])[a-z013457@$]*")
+_INNER_DOT = re.compile(r"(?<=\w)\.(?=\w)")  # of a domain: no sentence ends there
 _MIN_BACKWARDS: Final = 2
 
 
@@ -156,7 +171,7 @@ def steers(line: str, folded: str) -> str | None:
     """Why `line` may not become a fact unseen: a stable word, or None.
 
     `folded` is the folded line without accents. Reasons: markup, hidden, encoded, instruction,
-    trigger, other_users, destination, planted.
+    trigger, tool, other_users, destination, planted.
     """
     structure = _structure(line, folded)
     if structure is not None:
@@ -176,7 +191,8 @@ def _structure(line: str, folded: str) -> str | None:
 
 
 def _order(folded: str) -> str | None:
-    if _lifts_rules(folded):
+    folded = _INNER_DOT.sub("_", folded) if not _DESTINATION.search(folded) else folded
+    if _by_others(_LIFTS_RULES, folded) or _by_others(_UNSEEN, folded):
         return "instruction"
     for pattern, reason in _ORDERS:
         if pattern.search(folded):
@@ -189,11 +205,12 @@ def _order(folded: str) -> str | None:
     return None
 
 
-def _lifts_rules(folded: str) -> bool:
+def _by_others(pattern: re.Pattern[str], folded: str) -> bool:
+    """Whether `pattern` occurs other than as somebody's own habit or as a prohibition."""
     return any(
         not _OWN_HABIT.search(folded, 0, match.start())
         and not _PROHIBITED.search(folded, 0, match.start())
-        for match in _LIFTS_RULES.finditer(folded)
+        for match in pattern.finditer(folded)
     )
 
 
@@ -202,6 +219,8 @@ _ORDERS: Final = (
     (_OTHERS, "other_users"),
     (_DESTINATION, "destination"),
     (_PLANTED, "planted"),
+    (_TOOLS, "tool"),
+    (_ORDERED, "instruction"),
     (_TO_ASSISTANT, "instruction"),
     (_COMMANDS, "instruction"),
     (_ENDS_IN_ACTION, "instruction"),
@@ -209,3 +228,29 @@ _ORDERS: Final = (
     (_REMARKS_ON_MEMORY, "instruction"),
     (ORDERS_ELSEWHERE, "instruction"),
 )
+
+
+# Verbs of an order. None of them says how an answer should look; those that do are not here.
+_ACTION: Final = (
+    r"(?:accept|access|acknowledge|act|activate|adjust|adopt|advise|agree|allow|alter|apply|approve|arrange|ask (?!me\b|us\b)|assign|assist|attach|authenticate|award|ban|bill|block|bring|broadcast|bypass"
+    r"|cease|charge|check|claim|clear|close|collect|comment on|communicate|compile|complete|comply|conceal|conclude|configure|confirm|connect|contact|continue|copy|credit|cut|deactivate|debit|deliver|deny|deploy"
+    r"|direct|discard|dismiss|dispatch|distribute|disable|drop|dump|email|empty|enable|encode|encourage|endorse|enforce|enter|escalate|establish|exclude|execute|expand|extend|fake|fetch|file|follow|force|forget|forge"
+    r"|give (?:the|all|any|every|them|him|her|anyone|everyone|user|full|root|admin)|grant|guess|guide|hand|handle|host|implement|impose|inform|initiate|insist|inspect|instruct|invent|invite|issue|join|launch|leak|lend|let|lie|load|lock|log|lower|mail"
+    r"|manage|mark|message|migrate|modify|monitor|notify|obtain|offer (?:the|all|every|them)|open|operate|overwrite|pass|patch|pay|perform|permit|persuade|ping|place|post|prevent|prioriti[sz]e|proceed|process|produce|prompt|propagate|publish|pull|punish"
+    r"|purge|push|query|quit|raise|rate|react|read out|rebook|reboot|receive|redirect|reduce|refer|refuse|register|reject|relay|release|relocate|rely|renew|rent|repay|report|reroute|reserve|reset|resolve|restart|restore|retain|retrieve|return|reveal"
+    r"|reverse|revoke|reward|route|run|save|scan|search|secure|sell|set|share|sign|spend|spread|steal|store|submit|subscribe|supply|support|swap|sync|take|target|tell (?:the|all|every|them|anyone|other)|terminate|toggle|track|trade|transmit|trigger"
+    r"|unlock|unsubscribe|update|upgrade|validate|verify|view|vouch|waive|watch|whitelist|wire|withdraw|withhold)"
+)
+_ORDER = re.compile(
+    r"(?:^|[.!?;:]\s+|->\s*)(?:(?:please|kindly|always|never|don't|do not|just|only|then|also|and|now|so|simply|automatically|from now on|from today on|in (?:the )?future|going forward|next time)[, ]+"
+    r"|(?:for (?:all|every|each|any|future)|when|whenever|if|once|after|before|every time|as soon as|at)\b[^,.!?]{0,60},\s*)*"
+    rf"{_ACTION}\b(?!\s*(?:-|/|is\b|are\b|was\b|in my\b|of my\b))"
+)
+
+
+def commands(folded: str) -> bool:
+    """Whether a sentence orders an action that is neither style nor about the user.
+
+    Weaker than `steers`: to be asked when the text is not known to be a plain request.
+    """
+    return _by_others(_ORDER, folded)

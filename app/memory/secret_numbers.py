@@ -28,7 +28,7 @@ _IBAN = re.compile(r"(?<![a-z0-9])[a-z]{2}\d{2}(?:[ -]?[a-z0-9]){11,30}")
 _SSN = re.compile(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])")
 _ID_WORDS = re.compile(
     # English
-    r"\b(?:passport|driv(?:er|ing)(?:'?s)? licen[cs]e|social security|ssn|itin|tax (?:id|number|file)"
+    r"\b(?:passport|driv(?:er|ing)(?:'?s)? licen[cs]e|social security|social ?[:#]|ssn|itin|tax (?:id|number|file)"
     r"|taxpayer|tin\b|national (?:id|insurance|number)|ni number|nino\b|id (?:card|number|no\b)"
     r"|identity (?:card|number|document)|nhs number|medicare|insurance (?:number|no\b|id)|aadhaar"
     r"|pan (?:card|number)|account (?:number|no\b)|routing number|sort code|iban|bank account|vat id"
@@ -141,8 +141,8 @@ def _accounts(plain: str, low: str) -> Iterator[Span]:
     for match in _IBAN.finditer(low):
         compact = re.sub("[ -]", "", match[0])
         for length in range(min(34, len(compact)), 14, -1):
-            if _mod97(compact[:length]) == 1 and _mostly_digits(compact[:length]):
-                end = match.start() + _length_with_gaps(match[0], length)
+            end = match.start() + _length_with_gaps(match[0], length)
+            if _mod97(compact[:length]) == 1 and _is_no_sentence(plain[match.start() : end]):
                 yield match.start(), end, "account"
                 break
     for match in _SSN.finditer(plain):
@@ -154,9 +154,9 @@ def _mod97(iban: str) -> int:
     return int("".join(str(int(char, 36)) for char in moved)) % 97
 
 
-def _mostly_digits(iban: str) -> bool:
-    # Keeps out sentences such as "at 25 ..." whose letters happen to have the right remainder.
-    return sum(char.isdigit() for char in iban) >= len(iban) / 3
+def _is_no_sentence(iban: str) -> bool:
+    # The letters of one sentence in a hundred happen to have the right remainder.
+    return iban.isupper() or sum(char.isdigit() for char in iban) >= len(iban) / 3
 
 
 def _length_with_gaps(text: str, length: int) -> int:

@@ -6,6 +6,7 @@ must be there: `Plum!77` needs only the noun near it, `sunshine` needs the whole
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from app.stopwords import STOP_WORDS
@@ -18,7 +19,8 @@ _STRONG: Final = (
     r"pass ?words?|pass ?codes?|pass ?phrases?|passwd|pwd|pass|pin(?: ?(?:code|number))?s?|pins",
     r"(?:log ?in|access|door|gate|alarm|entry|safe|lock|unlock|vault|garage|building|house|key ?pad"
     r"|security|verification|recovery|back-?up|one-time|2fa|mfa|otp|activation|master|secret|sim"
-    r"|puk|voicemail|locker|bike|suitcase|phone) ?-?(?:codes?|combination|words?|phrases?)",
+    r"|puk|voicemail|locker|bike|suitcase|phone|encryption|disk|wallet) ?-?(?:codes?|combination|words?|phrases?)",
+    r"puk|(?:door|gate|garage|house|alarm|entry) keypad",
     r"(?:seed|mnemonic|recovery|wallet)[ -]?(?:words?|phrases?|seed)|mnemonic|seed phrase",
     r"(?:security|secret|recovery) (?:question|answer)s?(?: answers?)?|maiden name|safe ?word",
     r"(?:answer|reply) to (?:my|the|our) (?:\w+ )?(?:security|secret) question",
@@ -61,13 +63,20 @@ _KEYED = re.compile(  # db_password=..., "apiKey": "..."
 
 _OPTION = re.compile(r"(?:^|\s)(?:-p|--pass(?:word)?[= ]|-u \w{1,40}:)([^\s\"']{4,})")
 
+_UNLOCKING: Final = r"(?:unlock|log(?:ging)? ?in|sign(?:ing)? ?in|decrypt|authenticate)\w*"
+_TYPED: Final = (
+    r"\b(?:type|enter|use|key in|say)s? (?:[\"'](?P<quoted>[^\"'\n]{3,60})[\"']|(?P<bare>[^\s\"',;]{4,60}))"
+)
+_ENTERED = re.compile(rf"\b{_UNLOCKING}\b[^.!?\n]{{0,60}}?{_TYPED}")
+_ENTERED_FIRST = re.compile(rf"{_TYPED}[^.!?\n]{{0,60}}?\b{_UNLOCKING}\b")
+
 _LINK = re.compile(
-    r"\s(?:is|are|was|be|(?:has|have) (?:always )?been|(?:starts?|begins?|ends?) with|remains|stays|set to|ist|lautet|sind|est|sont|es|son|sera|este|sunt|e|sono"
+    r"\s(?:is|are|was|be|(?:has|have) (?:always )?been|(?:starts?|begins?|ends?) with|(?:has|have|contains?|uses?) the words?|consists? of|remains|stays|set to|ist|lautet|sind|est|sont|es|son|sera|este|sunt|e|sono"
     r"|jest|to|je|ar|er|heter|on|var|и|это|равен|is nu|luidt|adalah)(?=[\s:'\"])"
     r"|\s?(?:->|=>|:=|=|:|是|为|為|は|는|은|이다|هي|هو|है|คือ|-\s|,\s)"
 )
 _PREPOSITIONS: Final = frozenset(
-    "for of to on at in from with under here there always mine still fur beim vom zum im am bei meines"
+    "for of to on at in from with about regarding under here there always mine still fur beim vom zum im am bei meines"
     " meiner de del der des du da do d'acces al la pour pentru per para din mea meu mia mio minha meu"
     " mein van voor na do dla od w ke untuk cua number code ( of".split()
 )
@@ -82,6 +91,9 @@ _VALUE = re.compile(r"[^\s\"'`,;()\[\]<>]{2,}")
 _WINDOW: Final = 110
 _LIST_WINDOW: Final = 400
 _NEAR: Final = 3
+_ABOUT: Final = 8
+_PHRASE: Final = 4
+_WRITTEN_LINKS: Final = frozenset({":", "=", ":=", "->", "=>"})
 _LISTED = re.compile(r"(?:codes|words|pass ?phrases?|phrase|phrases|seed|mnemonic|secret|totp|otp|2fa|mfa)$")
 _SENTENCE_END = re.compile(r"[.!?;](?:\s|$)|[\n。]")
 _CLAUSE_END = re.compile(r"[,;.!?。，\n)](?:\s|$)|\s-\s|[。，]|\s(?:and|but|so|please|und|aber|bitte|et|y|e|si|dar|te rog|remember|keep)\s")
@@ -132,6 +144,11 @@ def find(plain: str, low: str) -> Iterator[Span]:
     for match in _OPTION.finditer(low):
         if _strength(plain[match.start(1) : match.end(1)]):
             yield match.start(1), match.end(1), "password"
+    for match in chain(_ENTERED.finditer(low), _ENTERED_FIRST.finditer(low)):
+        value = match["quoted"] or match["bare"]
+        start = match.start("quoted" if match["quoted"] else "bare")
+        if match["quoted"] or value.count("-") > 1 or _strength(plain[start : start + len(value)]):
+            yield start, start + len(value), "password"
     for noun in _NOUN.finditer(low):
         yield from _around(plain, low, noun)
 
@@ -163,8 +180,10 @@ def _around(plain: str, low: str, noun: re.Match[str]) -> Iterator[Span]:
             if re.search("[2-7]", match[0])
         ]
     yield from told
-    if not told and strong and fits and len(about) <= 8:
-        yield from _plain_words(low, link.end(), stop, everything=listed)
+    spelled_out = listed or link[0].endswith(("words", "word", " of"))
+    written = link[0].strip() in _WRITTEN_LINKS
+    if strong and fits and len(about) <= _ABOUT and (written or not told):
+        yield from _plain_words(low, (link.end(), stop), everything=spelled_out, written=written)
 
 
 def _directly_after(plain: str, low: str, noun: re.Match[str], stop: int) -> Iterator[Span]:
@@ -175,6 +194,11 @@ def _directly_after(plain: str, low: str, noun: re.Match[str], stop: int) -> Ite
     strength = _strength(plain[value.start() : value.end()])
     if strength >= (2 if noun["weak"] else 1):
         yield value.start(), value.end(), "password"
+    elif _LISTED.search(noun[0]) and value[0] not in _PREPOSITIONS | _TOOLS:
+        clause = _CLAUSE_END.search(low, value.start(), stop)
+        end = clause.start() if clause else stop
+        if len(low[value.start() : end].split()) >= _PHRASE:
+            yield value.start(), end, "password"
 
 
 def _told(
@@ -192,19 +216,20 @@ def _told(
             yield value.start(), end, "password"
 
 
-def _plain_words(low: str, start: int, stop: int, *, everything: bool) -> Iterator[Span]:
+def _plain_words(
+    low: str, window: tuple[int, int], *, everything: bool, written: bool
+) -> Iterator[Span]:
+    start, stop = window
     first = _VALUE.search(low, start, stop)
     if first is None or not first[0].isascii():
         return
     word = first[0].strip(".:")
-    if word in STOP_WORDS or (word in _NO_VALUE and not everything):
-        return
-    if everything:
-        yield first.start(), stop, "password"
+    phrase = everything and len(low[first.start() : stop].split()) >= _PHRASE
+    if not (written or phrase) and (word in STOP_WORDS or word in _NO_VALUE or word.isdigit()):
         return
     clause = _CLAUSE_END.search(low, first.start() + 1, stop)
-    end = clause.start() if clause else stop
-    if len(low[first.start() : end].split()) <= 6:
+    end = clause.start() if clause and not everything else stop
+    if everything or len(low[first.start() : end].split()) <= _ABOUT:
         yield first.start(), end, "password"
 
 
