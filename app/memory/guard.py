@@ -14,7 +14,16 @@ from app.memory import authority, injection, sensitive, shape
 from app.memory.secrets import MARK, Scrubbed, scrub
 from app.text import fold, one_line, without_accents
 
-__all__ = ["DEFAULT_BLOCKED", "MARK", "MAX_FACT", "VERSION", "Decision", "Scrubbed", "check", "scrub"]
+__all__ = [
+    "DEFAULT_BLOCKED",
+    "MARK",
+    "MAX_FACT",
+    "VERSION",
+    "Decision",
+    "Scrubbed",
+    "check",
+    "scrub",
+]
 
 VERSION: Final = 1
 """Raised whenever an answer of `check` changes; stored with each fact."""
@@ -56,7 +65,7 @@ def check(text: str, kind: Kind, *, blocked: AbstractSet[str] = DEFAULT_BLOCKED)
     folded = without_accents(fold(line))
     if sensitive.categories(folded, blocked):
         return Decision("reject", "sensitive")
-    steering = injection.steers(text, folded)
+    steering = injection.steers(text, line, folded)
     if steering is not None:
         return Decision("quarantine", steering)
     if authority.claims_authority(folded):

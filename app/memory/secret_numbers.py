@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from app.memory.patterns import one_of
+
 Span = tuple[int, int, str]
 
 _LONG_RUN: Final = 64
@@ -26,22 +28,28 @@ _CARD_CHECK = re.compile(
 
 _IBAN = re.compile(r"(?<![a-z0-9])[a-z]{2}\d{2}(?:[ -]?[a-z0-9]){11,30}")
 _SSN = re.compile(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])")
-_ID_WORDS = re.compile(
+_SOME_DIGITS = re.compile(r"\d[a-z]?\d|\d.{1,3}\d")
+_ID_WORDS = one_of(
     # English
-    r"\b(?:passport|driv(?:er|ing)(?:'?s)? licen[cs]e|social security|social ?[:#]|ssn|itin|tax (?:id|number|file)"
+    r"\b(?:passport|driv(?:er|ing)(?:'?s)? licen[cs]e|social security|social ?[:#]|ssn|itin"
+    r"|tax (?:id|number|file)"
     r"|taxpayer|tin\b|national (?:id|insurance|number)|ni number|nino\b|id (?:card|number|no\b)"
     r"|identity (?:card|number|document)|nhs number|medicare|insurance (?:number|no\b|id)|aadhaar"
-    r"|pan (?:card|number)|account (?:number|no\b)|routing number|sort code|iban|bank account|vat id"
+    r"|pan (?:card|number)|account (?:number|no\b)|routing number|sort code|iban|bank account"
+    r"|vat id"
     r"|resident permit|residence permit|green card"
     # German, Dutch
     r"|steuer-?(?:id|nummer|identifikationsnummer)|personalausweis\w*|ausweis\w*|reisepass\w*"
     r"|fuhrerschein\w*|sozialversicherungs\w*|rentenversicherungs\w*|versichertennummer|kontonummer"
     r"|konto|bankverbindung|bsn|burgerservicenummer|paspoort\w*|rijbewijs\w*|rekeningnummer"
     # Romance languages
-    r"|passeport|securite sociale|permis de conduire|carte d'identite|numero fiscal|numero de compte|rib\b"
+    r"|passeport|securite sociale|permis de conduire|carte d'identite|numero fiscal"
+    r"|numero de compte|rib\b"
     r"|dni\b|nie\b|nif\b|nss\b|pasaporte|cedula|carne de conducir|curp|rfc\b|numero de cuenta"
-    r"|codice fiscale|passaporto|carta d'identita|patente|conto corrente|cpf\b|rg\b|cnh\b|passaporte"
-    r"|cartao de cidadao|cnp\b|cnp-ul|buletin\w*|cartea? de identitate|serie (?:ci|si numar)|pasaport\w*"
+    r"|codice fiscale|passaporto|carta d'identita|patente|conto corrente|cpf\b|rg\b|cnh\b"
+    r"|passaporte"
+    r"|cartao de cidadao|cnp\b|cnp-ul|buletin\w*|cartea? de identitate|serie (?:ci|si numar)"
+    r"|pasaport\w*"
     r"|permis\w* auto|contul? (?:bancar|iban)|cont bancar"
     # Slavic, Hungarian, Turkish, Nordic
     r"|pesel|dowod\w*|paszport\w*|prawo jazdy|nip\b|rodne cislo|rodne c|cestovni pas|egn\b|oib\b"
@@ -51,21 +59,32 @@ _ID_WORDS = re.compile(
     r"|여권|주민등록|جواز|هوية|الهوية|رقم الحساب|کد ملی|شماره ملی|گذرنامه|דרכון|תעודת זהות"
 )
 _AFTER_ID_WORD: Final = 70
-_ID_VALUE = re.compile(r"(?<![a-z0-9])[a-z]{0,4}-?\d[a-z0-9]*(?:[ ./-]{1,2}[a-z]{0,2}\d[a-z0-9]*)*(?:[ -]?[a-z]\b)?")
+_ID_VALUE = re.compile(
+    r"(?<![a-z0-9])[a-z]{0,4}-?\d[a-z0-9]*(?:[ ./-]{1,2}[a-z]{0,2}\d[a-z0-9]*)*(?:[ -]?[a-z]\b)?"
+)
 _DATE = re.compile(r"(?<![a-z0-9])(?:\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|(?:19|20)\d\d)(?![a-z0-9])")
 _ID_DIGITS: Final = 5
 _ID_LENGTH: Final = 7
-_ACCOUNT_WORDS = re.compile(r"\b(?:account|acct|routing|konto|cuenta|compte|conto|cont|conta|rekening|rachunek|szamla|hesap)\b")
+_ACCOUNT_WORDS = re.compile(
+    r"\b(?:account|acct|routing|konto|cuenta|compte|conto|cont|conta"
+    r"|rekening|rachunek|szamla|hesap)\b"
+)
 _ACCOUNT_DIGITS: Final = 8
 
 # Numbers whose own check digits are proof enough: (shape, module of python-stdnum).
 _CHECKED: Final = (
     (re.compile(r"(?<![a-z0-9])[1-9]\d{12}(?![a-z0-9])"), "ro.cnp"),
-    (re.compile(r"(?<![a-z0-9])[a-z]{6}\d{2}[a-z]\d{2}[a-z]\d{3}[a-z](?![a-z0-9])"), "it.codicefiscale"),
+    (
+        re.compile(r"(?<![a-z0-9])[a-z]{6}\d{2}[a-z]\d{2}[a-z]\d{3}[a-z](?![a-z0-9])"),
+        "it.codicefiscale",
+    ),
     (re.compile(r"(?<![a-z0-9])\d{17}[\dx](?![a-z0-9])"), "cn.ric"),
     (re.compile(r"(?<![a-z0-9])\d{8}-?[a-z](?![a-z0-9])"), "es.dni"),
     (re.compile(r"(?<![a-z0-9])[xyz]-?\d{7}-?[a-z](?![a-z0-9])"), "es.nie"),
-    (re.compile(r"(?<![a-z0-9])[12] ?\d{2} ?\d{2} ?\d[\dab] ?\d{3} ?\d{3} ?\d{2}(?![a-z0-9])"), "fr.nir"),
+    (
+        re.compile(r"(?<![a-z0-9])[12] ?\d{2} ?\d{2} ?\d[\dab] ?\d{3} ?\d{3} ?\d{2}(?![a-z0-9])"),
+        "fr.nir",
+    ),
     (re.compile(r"(?<![a-z0-9])\d{11}(?![a-z0-9])"), "pl.pesel"),
     (re.compile(r"(?<![a-z0-9])\d{6}[+a-]\d{3}[a-z0-9](?![a-z0-9])"), "fi.hetu"),
     (re.compile(r"(?<![a-z0-9])(?:\d{2})?\d{6}[-+]\d{4}(?![a-z0-9])"), "se.personnummer"),
@@ -92,8 +111,10 @@ _SPELLED = re.compile(rf"\b(?:{_DIGIT_WORD})(?:[ ,.\n-]{{1,3}}(?:{_DIGIT_WORD}|\
 _SPELLED_HAN = re.compile("[零〇一二三四五六七八九壹贰叁肆伍陆柒捌玖幺两]{4,}")
 _SPELLED_SURELY: Final = 8
 _SPELLED_CONTEXT = re.compile(
-    r"\b(?:pins?|pin-ul|codes?|codul|cod|passcode|password|pwd|cvv|cvc|digits|card|ssn|security|account|konto|nummer"
-    r"|geheimzahl|passwort|mot de passe|contrasena|clave|codigo|codice|senha|parola|wachtwoord|haslo"
+    r"\b(?:pins?|pin-ul|codes?|codul|cod|passcode|password|pwd|cvv|cvc|digits|card|ssn|security"
+    r"|account|konto|nummer"
+    r"|geheimzahl|passwort|mot de passe|contrasena|clave|codigo|codice|senha|parola|wachtwoord"
+    r"|haslo"
     r"|sifre|jelszo|numar\w*)\b|密码|密碼|卡号|пин|пароль|код"
 )
 _BEFORE_SPELLED: Final = 60
@@ -169,6 +190,8 @@ def _length_with_gaps(text: str, length: int) -> int:
 
 
 def _identity_numbers(low: str) -> Iterator[Span]:
+    if not _SOME_DIGITS.search(low):
+        return
     for shape, module in _CHECKED:
         for match in shape.finditer(low):
             if _is_valid(module, match[0]):
@@ -178,7 +201,9 @@ def _identity_numbers(low: str) -> Iterator[Span]:
         for value in _ID_VALUE.finditer(low, word.end(), stop):
             number = _DATE.sub("", value[0])
             digits = sum(char.isdigit() for char in number)
-            if digits >= _ID_DIGITS or (digits > 1 and len(number.split()[:1] and number.split()[0]) >= _ID_LENGTH):
+            if digits >= _ID_DIGITS or (
+                digits > 1 and len(number.split()[:1] and number.split()[0]) >= _ID_LENGTH
+            ):
                 yield value.start(), value.end(), "national_id"
     for word in _ACCOUNT_WORDS.finditer(low):
         stop = min(len(low), word.end() + _AFTER_ID_WORD)
@@ -196,7 +221,9 @@ def _is_valid(module: str, number: str) -> bool:
 def _spelled(low: str) -> Iterator[Span]:
     for pattern in (_SPELLED, _SPELLED_HAN):
         for match in pattern.finditer(low):
-            said = len(match[0]) if pattern is _SPELLED_HAN else len(re.split(r"[ ,.\n-]+", match[0]))
+            said = (
+                len(match[0]) if pattern is _SPELLED_HAN else len(re.split(r"[ ,.\n-]+", match[0]))
+            )
             before = max(0, match.start() - _BEFORE_SPELLED)
             if said >= _SPELLED_SURELY or _SPELLED_CONTEXT.search(low, before, match.start()):
                 yield match.start(), match.end(), "spelled_number"

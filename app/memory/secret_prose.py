@@ -17,9 +17,12 @@ Span = tuple[int, int, str]
 _STRONG: Final = (
     # English
     r"pass ?words?|pass ?codes?|pass ?phrases?|passwd|pwd|pass|pin(?: ?(?:code|number))?s?|pins",
-    r"(?:log ?in|access|door|gate|alarm|entry|safe|lock|unlock|vault|garage|building|house|key ?pad"
-    r"|security|verification|recovery|back-?up|one-time|2fa|mfa|otp|activation|master|secret|sim"
-    r"|puk|voicemail|locker|bike|suitcase|phone|encryption|disk|wallet) ?-?(?:codes?|combination|words?|phrases?)",
+    (
+        r"(?:log ?in|access|door|gate|alarm|entry|safe|lock|unlock|vault|garage|building|house|key ?pad"
+        r"|security|verification|recovery|back-?up|one-time|2fa|mfa|otp|activation|master|secret|sim"
+        r"|puk|voicemail|locker|bike|suitcase|phone|encryption|disk|wallet) ?-?(?:codes?|combination"
+        r"|words?|phrases?)"
+    ),
     r"puk|(?:door|gate|garage|house|alarm|entry) keypad",
     r"(?:seed|mnemonic|recovery|wallet)[ -]?(?:words?|phrases?|seed)|mnemonic|seed phrase",
     r"(?:security|secret|recovery) (?:question|answer)s?(?: answers?)?|maiden name|safe ?word",
@@ -27,29 +30,49 @@ _STRONG: Final = (
     r"(?:safe|lock|locker|vault) combination|combination (?:of|to|for) (?:my|the|our) \w+",
     r"(?:unlocks?|opens?|disarms?) (?:\w+ )?(?:with|by|using)",
     # German, Dutch, Nordic
-    r"pass ?wort|kennwort|passphrase|geheimzahl|pin-?(?:nummer|code)|tur-?code|zugangs(?:code|daten)"
-    r"|entsperr(?:code|muster)|losungswort|sicherheitsfrage|wifi-?passwort|wlan-?(?:passwort|schlussel)",
-    r"wacht ?woord|pin ?code|toegangs ?code|losenord|pin-?kod|adgangskode|passord|salasana|tunnusluku",
+    (
+        r"pass ?wort|kennwort|passphrase|geheimzahl|pin-?(?:nummer|code)|tur-?code|zugangs(?:code"
+        r"|daten)"
+        r"|entsperr(?:code|muster)|losungswort|sicherheitsfrage|wifi-?passwort|wlan-?(?:passwort"
+        r"|schlussel)"
+    ),
+    (
+        r"wacht ?woord|pin ?code|toegangs ?code|losenord|pin-?kod|adgangskode|passord|salasana"
+        r"|tunnusluku"
+    ),
     # Romance languages
     r"mots? de passe|mdp|code (?:pin|secret|d'acces|de la porte|confidentiel|wifi)|digicode",
     r"contrasena|clave|codigo (?:pin|secreto|de acceso|de seguridad|de la puerta)",
-    r"senha|palavra-?passe|codigo (?:secreto|de acesso)|parola d'ordine|codice (?:pin|segreto|di accesso)",
-    r"parol[aei](?:le|lor)?|parola mea|pin-?ul|codul? (?:pin|secret|de acces|de la \w+)|contrasenya",
+    (
+        r"senha|palavra-?passe|codigo (?:secreto|de acesso)|parola d'ordine|codice (?:pin|segreto"
+        r"|di accesso)"
+    ),
+    (
+        r"parol[aei](?:le|lor)?|parola mea|pin-?ul|codul? (?:pin|secret|de acces|de la \w+)"
+        r"|contrasenya"
+    ),
     # Slavic, Hungarian, Turkish, others
-    r"hasl[oa]|kod (?:pin|dostepu)|heslo|pin kod|lozinka|sifra|geslo|jelsz(?:o|av)\w*|pin-?kod\w*|belepokod\w*",
+    (
+        r"hasl[oa]|kod (?:pin|dostepu)|heslo|pin kod|lozinka|sifra|geslo|jelsz(?:o|av)\w*|pin-?kod\w*"
+        r"|belepokod\w*"
+    ),
     r"sifre\w*|parola(?:m|si|yi)\w*|mat khau|kata sandi|sandi",
 )
 _STRONG_OTHER: Final = (
     r"парол[ьяюеи]\w*|пин-?код\w*|код доступа|кодовое слово|密码|密碼|口令|パスワード|暗証番号|비밀번호|암호"
-    r"|كلمة (?:المرور|السر)|كلمه (?:المرور|السر)|الرقم السري|رمز(?: عبور)?|گذرواژه|ה?סיסמ[הא]\w*|קוד סודי"
+    r"|كلمة (?:المرور|السر)|كلمه (?:المرور|السر)|الرقم السري|رمز(?: عبور)?|گذرواژه|ה?סיסמ[הא]\w*"
+    r"|קוד סודי"
     r"|पासवर्ड|รหัสผ่าน|κωδικος|συνθηματικο"
 )
 _WEAK: Final = (
-    r"(?:api|access|private|secret|licen[cs]e|encryption|master|root|signing|ssh|wallet|product|auth)"
+    r"(?:api|access|private|secret|licen[cs]e|encryption|master|root|signing|ssh|wallet|product"
+    r"|auth)"
     r"[ _-]?(?:key|token|secret|string)s?"
     r"|keys?|tokens?"
-    r"|credentials?|secrets?|login|log-in|codes?|(?:totp|otp|2fa|mfa|authenticator)(?: seed| secret| key| code)?"
-    r"|seed|zugang|anmeldung|schlussel|cle(?: api| secrete)?|jetons?|codigo|codice|codul?|chave|llave"
+    r"|credentials?|secrets?|login|log-in|codes?|(?:totp|otp|2fa|mfa|authenticator)(?: seed"
+    r"| secret| key| code)?"
+    r"|seed|zugang|anmeldung|schlussel|cle(?: api| secrete)?|jetons?|codigo|codice|codul?|chave"
+    r"|llave"
     r"|token-ul|cheia?|klucz|kulcs\w*|anahtar\w*|connection string|密钥|令牌|ключ|токен|код|验证码"
 )
 _NOUN = re.compile(
@@ -57,7 +80,8 @@ _NOUN = re.compile(
     rf"|(?P<other>{_STRONG_OTHER})"
 )
 _KEYED = re.compile(  # db_password=..., "apiKey": "..."
-    r"[\w-]{0,40}(?:passw(?:or)?d|passwd|pwd|secret|token|api_?key|access_?key|private_?key|auth)[\w-]{0,20}"
+    r"[\w-]{0,40}(?:passw(?:or)?d|passwd|pwd|secret|token|api_?key|access_?key|private_?key"
+    r"|auth)[\w-]{0,20}"
     r"[\"']?\s{0,3}(?::=|=>|=|:)\s{0,3}[\"']?([^\s\"',;]{4,})"
 )
 
@@ -65,15 +89,18 @@ _OPTION = re.compile(r"(?:^|\s)(?:-p|--pass(?:word)?[= ]|-u \w{1,40}:)([^\s\"']{
 
 _UNLOCKING: Final = r"(?:unlock|log(?:ging)? ?in|sign(?:ing)? ?in|decrypt|authenticate)\w*"
 _TYPED: Final = (
-    r"\b(?:type|enter|use|key in|say)s? (?:[\"'](?P<quoted>[^\"'\n]{3,60})[\"']|(?P<bare>[^\s\"',;]{4,60}))"
+    r"\b(?:type|enter|use|key in|say)s? (?:[\"'](?P<quoted>[^\"'\n]{3,60})[\"']"
+    r"|(?P<bare>[^\s\"',;]{4,60}))"
 )
 _ENTERED = re.compile(rf"\b{_UNLOCKING}\b[^.!?\n]{{0,60}}?{_TYPED}")
 _ENTERED_FIRST = re.compile(rf"{_TYPED}[^.!?\n]{{0,60}}?\b{_UNLOCKING}\b")
 
 _LINK = re.compile(
-    r"\s(?:is|are|was|be|(?:has|have) (?:always )?been|(?:starts?|begins?|ends?) with|(?:has|have|contains?|uses?) the words?|consists? of|remains|stays|set to|ist|lautet|sind|est|sont|es|son|sera|este|sunt|e|sono"
+    r"\s(?:is|are|was|be|(?:has|have) (?:always )?been|(?:starts?|begins?|ends?) with|(?:has|have"
+    r"|contains?|uses?) the words?|consists? of|remains|stays|set to|ist|lautet|sind|est|sont|es"
+    r"|son|sera|este|sunt|e|sono"
     r"|jest|to|je|ar|er|heter|on|var|и|это|равен|is nu|luidt|adalah)(?=[\s:'\"])"
-    r"|\s?(?:->|=>|:=|=|:|是|为|為|は|는|은|이다|هي|هو|है|คือ|-\s|,\s)"
+    r"|\s?(?:->|=>|:=|=|:|是|为|為|は|는|은|이다|هي|هو|है|คือ|-\s)"
 )
 _PREPOSITIONS: Final = frozenset(
     "for of to on at in from with about regarding under here there always mine still fur beim vom zum im am bei meines"
@@ -84,7 +111,8 @@ _PREPOSITIONS: Final = frozenset(
 _TOOLS: Final = frozenset(
     "manager managers policy policies hashing hash hashes module field form reset resets generator length"
     " rules prompt page service strength requirement requirements rotation expiry vault storage library"
-    " check checks checker protection less lifetime format formats handling review reviews".split()
+    " check checks checker protection less lifetime format formats handling review reviews"
+    " authentication auth only login logins protected hints hint fields dialog file files screen".split()
 )
 _QUOTED = re.compile(r"[\"'`]([^\"'`\n]{2,80})[\"'`]")
 _VALUE = re.compile(r"[^\s\"'`,;()\[\]<>]{2,}")
@@ -94,16 +122,28 @@ _NEAR: Final = 3
 _ABOUT: Final = 8
 _PHRASE: Final = 4
 _WRITTEN_LINKS: Final = frozenset({":", "=", ":=", "->", "=>"})
-_LISTED = re.compile(r"(?:codes|words|pass ?phrases?|phrase|phrases|seed|mnemonic|secret|totp|otp|2fa|mfa)$")
+_LISTED = re.compile(
+    r"(?:codes|words|pass ?phrases?|phrase|phrases|seed|mnemonic|secret|totp|otp"
+    r"|2fa|mfa)$"
+)
 _SENTENCE_END = re.compile(r"[.!?;](?:\s|$)|[\n。]")
-_CLAUSE_END = re.compile(r"[,;.!?。，\n)](?:\s|$)|\s-\s|[。，]|\s(?:and|but|so|please|und|aber|bitte|et|y|e|si|dar|te rog|remember|keep)\s")
+_CLAUSE_END = re.compile(
+    r"[,;.!?。，\n)](?:\s|$)|\s-\s|[。，]|\s(?:and|but|so|please|und|aber|bitte"
+    r"|et|y|e|si|dar|te rog|remember|keep)\s"
+)
 _GROUPED_BASE32 = re.compile(r"(?<![a-z0-9])[a-z2-7]{3,8}(?:[ -][a-z2-7]{1,8}){2,}")
 _BEFORE = re.compile(
-    r"([^\s\"'`,;()]{4,})[\"'`]? (?:is|as|for|being|ist|als|est|comme|es|como|este|ca|e|come|jako)"
-    r" (?:my|our|the|his|her|a|das|mein\w*|unser\w*|mon|le|notre|mi|la|el|mea|o|la mia|minha|a minha|mijn)"
+    r"([^\s\"'`,;()]{4,60})[\"'`]? (?:is|as|for|being|ist|als|est|comme|es|como|este|ca|e|come"
+    r"|jako)"
+    r" (?:my|our|the|his|her|a|das|mein\w*|unser\w*|mon|le|notre|mi|la|el|mea|o|la mia|minha"
+    r"|a minha|mijn)"
     r"(?: [^\s.;!?]{1,20}){0,4} $"
 )
 _LOOKBACK: Final = 90
+_ENTERED_WITH = re.compile(
+    r"\b(?:with|using|use|by|mit|avec|con|com|cu|met|z)(?: the| my| our| a| das| dem| meinem| le"
+    r"| mon| la| mi| o| a minha)? $"
+)
 
 # After the link these words say something about a password instead of telling it.
 _NO_VALUE: Final = frozenset(
@@ -125,15 +165,25 @@ _NO_VALUE: Final = frozenset(
     te erg niet nooit altijd een het de lang kort veilig
     """.split()
 )
+_NO_PHRASE: Final = _PREPOSITIONS | _TOOLS | _NO_VALUE | STOP_WORDS
 # Names that look like passwords and are not.
 _KNOWN: Final = re.compile(
-    r"(?:sha|aes|md|rsa|hs|rs|es|ed|x|utf|base|oauth|fido|argon|bcrypt|scrypt|pbkdf|p|k|s|ec|web|http"
-    r"|tls|ssl|ipv|wpa|totp|u2f|mfa|2fa|1password|keepass|windows|python|java|log4|node|vue|web3|h|gpt"
-    r"|iso|nist|rfc|pkcs|ps|i18n|l10n|a11y|k8s|ec2|mp|covid|office|win|php|ruby|rust|c|b2b|b2c|24|365)"
+    r"(?:sha|aes|md|rsa|hs|rs|es|ed|x|utf|base|oauth|fido|argon|bcrypt|scrypt|pbkdf|p|k|s|ec|web"
+    r"|http"
+    r"|tls|ssl|ipv|wpa|totp|u2f|mfa|2fa|1password|keepass|windows|python|java|log4|node|vue|web3"
+    r"|h|gpt"
+    r"|iso|nist|rfc|pkcs|ps|i18n|l10n|a11y|k8s|ec2|mp|covid|office|win|php|ruby|rust|c|b2b|b2c|24"
+    r"|365)"
     r"[-_.]?[\d.x/-]*(?:id|db|bit)?s?"
 )
-_NUMBER_WITH_UNIT = re.compile(r"\d+(?:[.,]\d+)?(?:%|st|nd|rd|th|x|k|m|gb|mb|kb|ms|s|h|d|min|bit|bits|y|yrs|days)?")
-_NOT_A_VALUE = re.compile(r"https?://\S*|www\.\S*|[\w.+-]+@[\w-]+\.[\w.]+|[\w-]+(?:/[\w-]+)+/?|[\w-]+\.(?:com|org|net|io|dev|example|js|py)")
+_NUMBER_WITH_UNIT = re.compile(
+    r"\d+(?:[.,]\d+)?(?:%|st|nd|rd|th|x|k|m|gb|mb|kb|ms|s|h|d|min|bit"
+    r"|bits|y|yrs|days)?"
+)
+_NOT_A_VALUE = re.compile(
+    r"https?://\S*|www\.\S*|[\w.+-]+@[\w-]+\.[\w.]+|[\w-]+(?:/[\w-]+)+/?"
+    r"|[\w-]+\.(?:com|org|net|io|dev|example|js|py)"
+)
 
 
 def find(plain: str, low: str) -> Iterator[Span]:
@@ -155,7 +205,8 @@ def find(plain: str, low: str) -> Iterator[Span]:
 
 def _around(plain: str, low: str, noun: re.Match[str]) -> Iterator[Span]:
     strong = noun["weak"] is None
-    before = _BEFORE.search(low, max(0, noun.start() - _LOOKBACK), noun.start())
+    back = max(0, noun.start() - _LOOKBACK)
+    before = " " in low[back : noun.start()] and _BEFORE.search(low, back, noun.start())
     if before and _strength(plain[before.start(1) : before.end(1)]) >= (1 if strong else 2):
         yield before.start(1), before.end(1), "password"
     listed = bool(_LISTED.search(noun[0]))
@@ -189,15 +240,17 @@ def _around(plain: str, low: str, noun: re.Match[str]) -> Iterator[Span]:
 def _directly_after(plain: str, low: str, noun: re.Match[str], stop: int) -> Iterator[Span]:
     """`pin 2806`, `key hazelnut.river.77`: no link, so the value must speak for itself."""
     value = _VALUE.search(low, noun.end(), stop)
-    if value is None or low[noun.end() : value.start()].strip(" \"'`"):
+    if value is None or low[noun.end() : value.start()].strip(" ,\"'`"):
         return
     strength = _strength(plain[value.start() : value.end()])
     if strength >= (2 if noun["weak"] else 1):
         yield value.start(), value.end(), "password"
-    elif _LISTED.search(noun[0]) and value[0] not in _PREPOSITIONS | _TOOLS:
+    elif noun["strong"] and value[0] not in _NO_PHRASE:
         clause = _CLAUSE_END.search(low, value.start(), stop)
         end = clause.start() if clause else stop
-        if len(low[value.start() : end].split()) >= _PHRASE:
+        said = len(low[value.start() : end].split())
+        entered = _ENTERED_WITH.search(low, max(0, noun.start() - _LOOKBACK), noun.start())
+        if (_LISTED.search(noun[0]) and said >= _PHRASE) or (entered and said <= _ABOUT):
             yield value.start(), end, "password"
 
 
