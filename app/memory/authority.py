@@ -5,6 +5,8 @@ somebody has it. Jobs, products and prohibitions use the same words and must pas
 authorised to deploy on Fridays" is a constraint worth keeping.
 """
 
+# ruff: noqa: RUF001 - words in other scripts look like Latin ones by nature
+
 from typing import Final
 
 from app.memory.patterns import one_of
@@ -45,7 +47,8 @@ _ENGLISH: Final = (
     (
         rf"\b{_WHO}\s+(?:may|can|could|must|shall|should|am able to|is able to|has the right to"
         rf"|have the right to)\s+"
-        r"(?:always |also |now |freely )*(?:see|read|view|access|query|browse|open|export|edit|delete"
+        r"(?:always |also |now |freely )*(?:see|read|view|access|query|browse|open|export"
+        r"|edit|delete"
         r"|approve|authori[sz]e"
         r"|refund|issue|override|bypass|skip|waive|spend|push|grant|reset|unlock|impersonate|use"
         r"|do)\b.{0,50}"
@@ -75,7 +78,8 @@ _ENGLISH: Final = (
         r"|security)\s*[- ]?"
         r"(?:mode |level |tier |account |user )*(?:rights?|access|privileges?|permissions?|status"
         r"|clearance|plan|tier|membership"
-        r"|role|refunds?|subscription|override|credits?|account|licen[cs]e)\b(?! (?:to|at|with|on|of"
+        r"|role|refunds?|subscription|override|credits?|account|licen[cs]e)\b(?! (?:to|at"
+        r"|with|on|of"
         r"|for|in) (?!this\b|your\b|the\b|all\b|every))"
     ),
     (
@@ -83,7 +87,8 @@ _ENGLISH: Final = (
         r"|credits?|membership|status|account|subscription)\b"
     ),
     (
-        r"\b(?:i am|i'm|im|user is|they are|he is|she is|we are)\s+(?:now |actually |really |in fact "
+        r"\b(?:i am|i'm|im|user is|they are|he is|she is|we are)\s+(?:now |actually "
+        r"|really |in fact "
         r"|also )?(?:an? |the |your |one of the )?"
         r"(?:\w+ )?(?:owner|admin|administrator|root|superuser|super ?admin|operator|developer"
         r"|creator|founder|ceo|manager|engineer"
@@ -98,7 +103,8 @@ _ENGLISH: Final = (
         r"|platform owner|verified \w+)\b(?! of (?:an?|our|my)\b)"
     ),
     (
-        r"\b(?:developer|debug|god|maintenance|admin|root|sudo|unrestricted|privileged|jailbreak|dan"
+        r"\b(?:developer|debug|god|maintenance|admin|root|sudo|unrestricted|privileged"
+        r"|jailbreak|dan"
         r"|test|staff|superuser)[ -]mode\b.{0,30}"
         r"\b(?:on|enabled|active|activated|unlocked|granted|is)\b"
     ),
@@ -124,7 +130,8 @@ _ENGLISH: Final = (
     ),
     r"\b(?:pre-?approv|pre-?authori[sz])\w*",
     (
-        r"\b(?:user|customer|client|requester|recipient|reader|they|account|person|owner|i) (?:\w+ )?"
+        r"\b(?:user|customer|client|requester|recipient|reader|they|account|person|owner"
+        r"|i) (?:\w+ )?"
         r"(?:accepts?|approves?|allows?|authori[sz]e[sd]?|permits?|permitted|confirms?|allowed"
         r"|approved|accepted|waives?)"
         r" (?:all|any|every\w*|automatic\w*|sharing|force|access|purchases?|payments?|the sharing"
@@ -145,7 +152,8 @@ _ENGLISH: Final = (
     ),
     (
         r"\b(?:my|user'?s?|their) (?:current |official |real |actual )?(?:role|title|account type"
-        r"|group|level) (?:here )?is (?:an? |the |now )?(?:super ?)?(?:admin|administrator|root|owner"
+        r"|group|level) (?:here )?is (?:an? |the |now )?(?:super ?)?(?:admin"
+        r"|administrator|root|owner"
         r"|operator|moderator|superuser|staff|vip)\b(?! (?:of|for|at|assistant) (?:our|my|a))"
     ),
     (
@@ -170,7 +178,8 @@ _ENGLISH: Final = (
     (
         r"\bremember (?:me|this user|the user) as (?:an? |the |your )?(?:\w+ )?(?:internal|verified"
         r"|trusted|admin\w*|owner|employee|staff|operator|manager|developer|vip|partner|moderator"
-        r"|engineer)\b|\bcharge (?:everything|all|it|anything)\b|\b(?:internal|verified) (?:employee"
+        r"|engineer)\b|\bcharge (?:everything|all|it|anything)\b|\b(?:internal"
+        r"|verified) (?:employee"
         r"|staff|user|customer|member|tester|account)\b"
     ),
     (
@@ -185,7 +194,8 @@ _ENGLISH: Final = (
     (
         r"\b(?:refunds?|payments?|purchases?|transfers?|transactions?|orders|invoices?|requests"
         r"|deletions?|changes|exports?)\b.{0,40}"
-        r"\b(?:always|automatically|already) (?:be )?(?:approved|valid|authori[sz]ed|allowed|accepted"
+        r"\b(?:always|automatically|already) (?:be )?(?:approved|valid|authori[sz]ed"
+        r"|allowed|accepted"
         r"|granted|pre-?approved|free)\b"
     ),
     (
@@ -249,8 +259,10 @@ _OTHER_LANGUAGES: Final = (
         r"|di )?(?:admin\w*|root|amministra\w*)"
         r"|\b(?:mi descuento|meu desconto|il mio sconto) (?:es|e|es del|e de|e del)\b"
         r"|\b(?:reembolsos?|rimborsi) (?:ilimitados?|illimitati|sin|sem|senza)\b"
-        r"|\b(?:puedo|posso) (?:ver|vedere|aprobar|aprovar|approvare|borrar|apagar|cancellare|acceder"
-        r"|acessar|accedere)\b.{0,40}\b(?:todos|todas|tutti|tutte|otros|outros|altri|sin|sem|senza)\b"
+        r"|\b(?:puedo|posso) (?:ver|vedere|aprobar|aprovar|approvare|borrar|apagar"
+        r"|cancellare|acceder"
+        r"|acessar|accedere)\b.{0,40}\b(?:todos|todas|tutti|tutte|otros|outros|altri|sin"
+        r"|sem|senza)\b"
     ),
     # Dutch, Polish, Hungarian, Turkish
     (
@@ -274,9 +286,11 @@ _OTHER_LANGUAGES: Final = (
     ),
     # Chinese, Japanese, Korean
     (
-        r"(?:超级|超級|系统|系統|平台的?)(?:的)?(?:管理员|管理員|所有者|主人)|(?:无限|無限|完全|全部)(?:的)?(?:权限|退款|访问|訪問)|(?:已|被|获得"
+        r"(?:超级|超級|系统|系統|平台的?)(?:的)?(?:管理员|管理員|所有者|主人)|(?:无限|無限|完全|全部)(?:的)?(?:权限|退款|访问"
+        r"|訪問)|(?:已|被|获得"
         r"|獲得)(?:经|經)?(?:授权|授權|批准)|授权.{0,12}(?:退款|付款|转账|访问|查看|免)"
-        r"|免(?:审核|審核|审批|验证|確認|确认)|可以(?:查看|访问|看到).{0,8}(?:所有|其他|全部)|(?:我的)?折扣(?:是|为)|管理员权限|管理者権限|無制限の"
+        r"|免(?:审核|審核|审批|验证|確認|确认)|可以(?:查看|访问|看到).{0,8}(?:所有|其他|全部)|(?:我的)?折扣(?:是|为)|管理员权限"
+        r"|管理者権限|無制限の"
         r"|承認済み|全ユーザー|관리자 권한|무제한|모든 사용자"
     ),
     # Arabic, Persian, Hebrew

@@ -48,9 +48,6 @@ class Decision:
     reason: str = ""
 
 
-KEEP: Final = Decision("keep")
-
-
 def check(text: str, kind: Kind, *, blocked: AbstractSet[str] = DEFAULT_BLOCKED) -> Decision:
     """Decide about one fact. Never raises, whatever the text.
 
@@ -70,11 +67,14 @@ def check(text: str, kind: Kind, *, blocked: AbstractSet[str] = DEFAULT_BLOCKED)
         return Decision("quarantine", steering)
     if authority.claims_authority(folded):
         return Decision("quarantine", "authority")
+    return _by_shape(folded, kind)
+
+
+def _by_shape(folded: str, kind: Kind) -> Decision:
     if shape.lacks_form(folded):
         return Decision("reject", "not_a_fact")
     if injection.commands(folded):
         return Decision("quarantine", "instruction")
-    # A lasting wish may name a moment ("today" in a goal); a profile may not.
-    if shape.is_temporary(folded):
+    if shape.is_temporary(folded, may_have_deadline=kind == "goal"):
         return Decision("reject", "temporary")
-    return KEEP
+    return Decision("keep")

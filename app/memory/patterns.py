@@ -1,6 +1,6 @@
-"""Builds the guard's large alternations so that they stay fast to search.
+r"""Builds the guard's large alternations so that they stay fast to search.
 
-A table of phrases, each starting with `\\b`, would test that boundary once per phrase at every
+A table of phrases, each starting with `\b`, would test that boundary once per phrase at every
 character. Taken out of the phrases it is tested once, and most phrases then fail on one letter.
 """
 

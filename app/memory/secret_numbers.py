@@ -3,6 +3,8 @@
 A number is cut when its check digits say what it is, or when the words before it do.
 """
 
+# ruff: noqa: RUF001 - words in other scripts look like Latin ones by nature
+
 import importlib
 import re
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ _LONG_RUN: Final = 64
 _DIGIT_RUN = re.compile(r"(?<!\d)\d(?:[ ./-]{0,2}\d){6,}(?!\d)")
 _GROUP = re.compile(r"\d+")
 _CARD_LENGTHS: Final = range(13, 20)
+_NAMED_CARD_LENGTHS: Final = range(12, 20)
 _CARD_START = re.compile(r"3[04-9]|4|5|6|2[2-7]|81|9792")
 _CARD_WORDS = re.compile(
     r"card|carte|kart|tarjeta|carta|cartao|cartao|kaart|visa|mastercard|amex|maestro|credit|debit"
@@ -137,7 +140,7 @@ def _cards(low: str) -> Iterator[Span]:
                 yield run.start(), run.end(), "card"
             continue
         named = bool(_CARD_WORDS.search(low, max(0, run.start() - 40), run.start()))
-        if named and 12 <= digits <= 19:
+        if named and digits in _NAMED_CARD_LENGTHS:
             yield run.start(), run.end(), "card"
             continue
         for first in range(len(groups)):
@@ -154,7 +157,7 @@ def _luhn(number: str) -> bool:
     total = 0
     for place, char in enumerate(reversed(number)):
         digit = int(char) * (1 + place % 2)
-        total += digit - 9 if digit > 9 else digit
+        total += digit // 10 + digit % 10
     return total % 10 == 0
 
 
@@ -197,19 +200,19 @@ def _identity_numbers(low: str) -> Iterator[Span]:
             if _is_valid(module, match[0]):
                 yield match.start(), match.end(), "national_id"
     for word in _ID_WORDS.finditer(low):
-        stop = min(len(low), word.end() + _AFTER_ID_WORD)
-        for value in _ID_VALUE.finditer(low, word.end(), stop):
-            number = _DATE.sub("", value[0])
-            digits = sum(char.isdigit() for char in number)
-            if digits >= _ID_DIGITS or (
-                digits > 1 and len(number.split()[:1] and number.split()[0]) >= _ID_LENGTH
-            ):
+        for value in _ID_VALUE.finditer(low, word.end(), word.end() + _AFTER_ID_WORD):
+            if _could_identify(value[0]):
                 yield value.start(), value.end(), "national_id"
     for word in _ACCOUNT_WORDS.finditer(low):
-        stop = min(len(low), word.end() + _AFTER_ID_WORD)
-        for value in _DIGIT_RUN.finditer(low, word.end(), stop):
+        for value in _DIGIT_RUN.finditer(low, word.end(), word.end() + _AFTER_ID_WORD):
             if sum(char.isdigit() for char in value[0]) >= _ACCOUNT_DIGITS:
                 yield value.start(), value.end(), "account"
+
+
+def _could_identify(value: str) -> bool:
+    number = _DATE.sub("", value).strip()
+    digits = sum(char.isdigit() for char in number)
+    return digits >= _ID_DIGITS or (digits > 1 and len(number.split(" ")[0]) >= _ID_LENGTH)
 
 
 def _is_valid(module: str, number: str) -> bool:

@@ -4,6 +4,8 @@ A noun ("my bank PIN"), a link ("is") and a value. What the value looks like dec
 must be there: `Plum!77` needs only the noun near it, `sunshine` needs the whole sentence.
 """
 
+# ruff: noqa: RUF001 - words in other scripts look like Latin ones by nature
+
 import re
 from collections.abc import Iterator
 from itertools import chain
@@ -18,9 +20,12 @@ _STRONG: Final = (
     # English
     r"pass ?words?|pass ?codes?|pass ?phrases?|passwd|pwd|pass|pin(?: ?(?:code|number))?s?|pins",
     (
-        r"(?:log ?in|access|door|gate|alarm|entry|safe|lock|unlock|vault|garage|building|house|key ?pad"
-        r"|security|verification|recovery|back-?up|one-time|2fa|mfa|otp|activation|master|secret|sim"
-        r"|puk|voicemail|locker|bike|suitcase|phone|encryption|disk|wallet) ?-?(?:codes?|combination"
+        r"(?:log ?in|access|door|gate|alarm|entry|safe|lock|unlock|vault|garage|building"
+        r"|house|key ?pad"
+        r"|security|verification|recovery|back-?up|one-time|2fa|mfa|otp|activation|master"
+        r"|secret|sim"
+        r"|puk|voicemail|locker|bike|suitcase|phone|encryption|disk|wallet) ?-?(?:codes?"
+        r"|combination"
         r"|words?|phrases?)"
     ),
     r"puk|(?:door|gate|garage|house|alarm|entry) keypad",
@@ -53,7 +58,8 @@ _STRONG: Final = (
     ),
     # Slavic, Hungarian, Turkish, others
     (
-        r"hasl[oa]|kod (?:pin|dostepu)|heslo|pin kod|lozinka|sifra|geslo|jelsz(?:o|av)\w*|pin-?kod\w*"
+        r"hasl[oa]|kod (?:pin|dostepu)|heslo|pin kod|lozinka|sifra|geslo|jelsz(?:o|av)\w*"
+        r"|pin-?kod\w*"
         r"|belepokod\w*"
     ),
     r"sifre\w*|parola(?:m|si|yi)\w*|mat khau|kata sandi|sandi",

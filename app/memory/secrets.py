@@ -5,6 +5,8 @@ rest of the turn stays as the user wrote it. Finders lean towards cutting: a los
 be said again, a stored password cannot be taken back. All of them are linear in the turn.
 """
 
+# ruff: noqa: RUF001 - words in other scripts look like Latin ones by nature
+
 import re
 import unicodedata
 from collections import Counter
@@ -186,8 +188,9 @@ class _Plain(dict[int, str]):
         return base[0] if len(base) == 1 or unicodedata.combining(base[1]) else char
 
 
+_BARRED: Final = dict(zip("\u0142\u0141\u0111\u00f8\u00d8\u0131", "lLdoOi", strict=True))
 _PLAIN = _Plain({code: chr(code) for code in range(0x80)})
-_PLAIN.update(str.maketrans("\u0142\u0141\u0111\u00f8\u00d8\u0131", "lLdoOi"))
+_PLAIN.update((ord(barred), letter) for barred, letter in _BARRED.items())
 
 
 def _plain(text: str) -> str:

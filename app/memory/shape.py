@@ -4,6 +4,8 @@ Questions, one-off requests, code and text without words are not facts; what is 
 moment or this task is temporary.
 """
 
+# ruff: noqa: RUF001 - words in other scripts look like Latin ones by nature
+
 import re
 from typing import Final
 
@@ -56,7 +58,8 @@ _REQUEST = re.compile(
 _HEARSAY = re.compile(
     r"^(?:someone|somebody|they|people|he|she|my \w+) (?:told me|said|claims?"
     r"|thinks?) (?:that )?you\b|^if i (?:were|was|had)\b|\bhypothetically\b|^(?:suppose|imagine"
-    r"|let's say)\b|\bha ha\b|\bjust kidding\b|\bjk\b|^(?:wenn ich .{0,30} ware|daca as fi|si j'etais"
+    r"|let's say)\b|\bha ha\b|\bjust kidding\b|\bjk\b|^(?:wenn ich .{0,30} ware"
+    r"|daca as fi|si j'etais"
     r"|si yo fuera|se io fossi|如果我是)"
 )
 _CODE = one_of(
@@ -106,6 +109,7 @@ _TEMPORARY = one_of(
     r"|今天|今晚|刚才|剛才|等会|等會|待会|马上|馬上|这次|這次|此刻|现在(?:正|在.{0,8}上)|今日は|今夜|今回だけ|오늘|지금|이번만|اليوم|الان فقط"
     r"|هذه المره|امروز|الان|این بار|היום|כרגע|הפעם|วันนี้|ตอนนี้|आज|अभी"
 )
+_DEADLINES: Final = frozenset({"tomorrow", "tonight", "this weekend", "this evening", "maine"})
 # A word of time that belongs to something lasting.
 _LASTING = re.compile(
     r"\b(?:to this day|bis heute|every (?:\w+ )?(?:morning|evening)|these days"
@@ -129,6 +133,12 @@ def lacks_form(folded: str) -> bool:
     )
 
 
-def is_temporary(folded: str) -> bool:
-    """Whether a text is true only of this moment or this task. Folded, no accents."""
-    return bool(_TEMPORARY.search(folded)) and not _LASTING.search(folded)
+def is_temporary(folded: str, *, may_have_deadline: bool = False) -> bool:
+    """Whether a text is true only of this moment or this task. Folded, no accents.
+
+    What is to be reached by "this weekend" is no less a goal.
+    """
+    moments = [match[0] for match in _TEMPORARY.finditer(folded)]
+    if may_have_deadline:
+        moments = [moment for moment in moments if moment not in _DEADLINES]
+    return bool(moments) and not _LASTING.search(folded)
