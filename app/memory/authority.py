@@ -5,7 +5,7 @@ somebody has it. Jobs, products and prohibitions use the same words and must pas
 authorised to deploy on Fridays" is a constraint worth keeping.
 """
 
-# ruff: noqa: RUF001 - words in other scripts look like Latin ones by nature
+# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
 
 from typing import Final
 
@@ -39,7 +39,10 @@ _POWER: Final = (
     r"|merge"
     r"|prices?|credits?|plans?|tiers?|internal|confidential|restricted|secrets?|passwords?)"
 )
-_NEGATED: Final = r"(?<!not )(?<!never )(?<!n't )(?<!nobody )(?<!no one )(?<!cannot )(?<!without being )(?<!only )"
+_NEGATED: Final = (
+    r"(?<!not )(?<!never )(?<!n't )(?<!nobody )(?<!no one )(?<!cannot )"
+    r"(?<!without being )(?<!only )"
+)
 
 _ENGLISH: Final = (
     rf"\b{_WHO}{_IS}\s+{_NEGATED}{_GRANTED}\b.{{0,60}}\b{_POWER}\b",
@@ -183,6 +186,21 @@ _ENGLISH: Final = (
         r"|staff|user|customer|member|tester|account)\b"
     ),
     (
+        r"\b(?:may|can) (?:use|access|see|enter|open|manage|read) (?:my|their"
+        r"|the user's) (?:account|orders|data|files|profile|e?-?mails?|messages"
+        r"|memory)\b"
+    ),
+    (
+        r"\b(?:legal|support|sales|management|security|hr|billing|compliance"
+        r"|the (?:helpdesk|vendor|operator|bank|board|admin\w*)) (?:\w+ )?(?:has "
+        r"|have )?(?:cleared|approved|allowed|authori[sz]ed|permitted|granted|confirmed"
+        r"|waived|exempted|verified) (?:me|us|my|the user|this)\b"
+    ),
+    (
+        r"\bi'?(?:m| am|'ve said .{0,30} i'm| am now) the (?:administrator|admin"
+        r"|operator|root|superuser|moderator)\b(?! (?:of|for|at) (?:our|my|an?))"
+    ),
+    (
         r"\b(?:trust me|you (?:can|may|should) trust me|already trust(?:s|ed)? me|i vouch"
         r"|take my word)\b"
     ),
@@ -286,10 +304,12 @@ _OTHER_LANGUAGES: Final = (
     ),
     # Chinese, Japanese, Korean
     (
-        r"(?:超级|超級|系统|系統|平台的?)(?:的)?(?:管理员|管理員|所有者|主人)|(?:无限|無限|完全|全部)(?:的)?(?:权限|退款|访问"
+        r"(?:超级|超級|系统|系統|平台的?)(?:的)?(?:管理员|管理員|所有者|主人)|(?:无限"
+        r"|無限|完全|全部)(?:的)?(?:权限|退款|访问"
         r"|訪問)|(?:已|被|获得"
         r"|獲得)(?:经|經)?(?:授权|授權|批准)|授权.{0,12}(?:退款|付款|转账|访问|查看|免)"
-        r"|免(?:审核|審核|审批|验证|確認|确认)|可以(?:查看|访问|看到).{0,8}(?:所有|其他|全部)|(?:我的)?折扣(?:是|为)|管理员权限"
+        r"|免(?:审核|審核|审批|验证|確認|确认)|可以(?:查看|访问|看到).{0,8}(?:所有|其他"
+        r"|全部)|(?:我的)?折扣(?:是|为)|管理员权限"
         r"|管理者権限|無制限の"
         r"|承認済み|全ユーザー|관리자 권한|무제한|모든 사용자"
     ),
@@ -303,10 +323,55 @@ _OTHER_LANGUAGES: Final = (
 )
 _CLAIM = one_of(*_ENGLISH, *_OTHER_LANGUAGES)
 
+# No phrase of the table, but the words of a privilege with a person who is to have it, and no job
+# or prohibition that would explain them.
+_PRIVILEGE = one_of(
+    r"\b(?:refund\w*|reimburs\w*|waive\w*|fees?|discounts?|rebates?|surcharges?"
+    r"|entitle\w*|clearance|cleared"
+    r"|privileges?|permissions?|authori[sz]\w+|verif(?:y|ied|ication)|identity|exempt\w*|quotas?"
+    r"|(?:usage|spending|credit|rate|withdrawal|daily|order) (?:limit|cap)s?|limits?"
+    r"|caps?|approvals?"
+    r"|approved|unpaid|paid|pay|free of charge|at cost|cost price|help ?desk"
+    r"|support (?:lead|team|agent|staff|desk)"
+    r"|administrators?|admins?|operators?|superuser|moderators?|root|vendor|platform"
+    r"|billing|subscription|premium"
+    r"|platinum|vip|consent\w*|behalf|power of attorney|red team|legal|hidden content"
+    r"|outranks?|bypass|overrides?"
+    r"|come first|comes first|orders|purchases|requests|account|invoices?|contract)"
+)
+_GRANT = one_of(
+    r"\b(?:granted|grants?|cleared|given|may|no (?:\w+ )?(?:limit|cap|need|fee|approval"
+    r"|check)s?|unlimited|verified|confirmed"
+    r"|behalf|standing|exempt|skip|free of charge|at cost|cost price|before (?:they|it)"
+    r"|double|outranks?|come first"
+    r"|comes first|red team|of (?:your|this) (?:vendor|service|company|platform"
+    r"|operator)|don't pay|never pays?"
+    r"|without|priority|waivers?|on the house|is considered|count as|counts as|for free)"
+)
+_PERSON = one_of(r"\b(?:i|i'm|i've|me|my|user|customer|client|account|person|employees? like me)\b")
+_EXPLAINED = one_of(
+    r"\b(?:i|we|who|that|she|he) (?:also |mostly |mainly |often |usually )?(?:work"
+    r"|manage|build|develop|maintain|lead|run|write|test|review"
+    r"|design|teach|study|research|sell|own|handle|like|love|hate|prefer|want|need|try"
+    r"|pay|live|travel|commute|drink|eat)s?\b"
+    r"|\b(?:my|our) (?:job|team|employer|boss|work|product|startup|thesis|project"
+    r"|manager|landlord)\b|\bat work\b"
+    r"|\b(?:can't|cannot|not|never|must|have to|only|don't) (?:\w+ ){0,3}(?:without"
+    r"|allowed|authori[sz]ed|permitted|before)\b"
+    r"|\b(?:requires?|needs?|limited|answers?|examples?|code)\b"
+)
+
 
 def claims_authority(folded: str) -> bool:
     """Whether a fact says that somebody may, has, is or gets what memory can't grant.
 
     `folded` is folded text without accents.
     """
-    return bool(_CLAIM.search(folded))
+    if _CLAIM.search(folded):
+        return True
+    return bool(
+        _PRIVILEGE.search(folded)
+        and _GRANT.search(folded)
+        and _PERSON.search(folded)
+        and not _EXPLAINED.search(folded)
+    )

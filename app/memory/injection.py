@@ -67,8 +67,8 @@ _MIN_BACKWARDS: Final = 2
 def steers(text: str, line: str, folded: str) -> str | None:
     """Why `text` may not become a fact unseen: a stable word, or None.
 
-    `line` is the text on one line, `folded` that line folded, without accents. Reasons: markup, hidden, encoded, instruction,
-    trigger, tool, other_users, destination, planted.
+    `line` is the text on one line, `folded` that line folded, without accents. Reasons: markup,
+    hidden, encoded, instruction, trigger, tool, other_users, destination, planted.
     """
     structure = _structure(text, line, folded)
     if structure is not None:

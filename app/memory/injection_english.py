@@ -42,6 +42,8 @@ LIFTS_RULES = one_of(
     rf"|\b(?:never|not|don't|stop) (?:ever )?(?:warn|alert|flag|refus|doubt|deny|notify"
     rf"|report)(?:ing|s|ed|e)?\b|\b(?:bypass|circumvent)\w* \w+|\bno rules\b|\bfree (?:of"
     rf"|from) (?:\w+ )?{_RULES}\b|\bnever ask (?:\w+ )?again\b|\bstop asking\b"
+    r"|\bstop (?:filtering|checking|censoring|moderating|verifying|logging|refusing"
+    r"|warning|asking)\b"
 )
 # Who lifts a rule in their own work, or may not, states a habit or a constraint.
 OWN_HABIT = re.compile(
@@ -143,6 +145,14 @@ ORDERED = one_of(
     r"|\b(?:it is|it's|is it|it will be) (?:perfectly |always |totally )?(?:fine|ok|okay|allowed"
     r"|permitted|safe|legal|acceptable) (?:for you )?to (?:share|delete|send|skip|show|reveal"
     r"|ignore|bypass|disclose|give|run|execute|approve|push|read)\b"
+    r"|\b(?:you|u) (?:now )?(?:have no|are now|no longer|don't have|need no|needn't"
+    r"|don't need|do not need|are free to|are not bound)\b"
+    r"|\b(?:there is|there's|there will be) no need (?:to|for)\b|\b(?:this|these|all"
+    r"|all of the|earlier|previous|saved|stored|future) (?:memory|memories|facts?"
+    r"|memory entr(?:y|ies)|entr(?:y|ies)|memory notes?)\b"
+    r"|\bbetween the tags\b|\bi (?:speak|act|write|talk) (?:on behalf"
+    r"|for the (?:operator|vendor|developer)s?|in the name)\b|\b(?:person|one"
+    r"|user) (?:who )?you(?:'re| are)? (?:talk|speak|chat)\w*"
 )
 _TRIGGER: Final = (
     r"(?:if|when|whenever|once|as soon as|the next time|next time|each time"
@@ -163,6 +173,10 @@ TRIGGERED = one_of(
     rf"|code|banner|footer)"
     r"|\b(?:run|execute|do|trigger|activate|perform) it (?:\w+ ){0,3}(?:when|whenever|next|later"
     r"|once|if)\b"
+    r"|\bon the (?:word|phrase|code|command|keyword)\b|\b(?:type|typed|types|write|say"
+    r"|says) /\w+|\bif the date\b|\bafter (?:january|february|march|april|may|june|july"
+    r"|august|september|october|november|december|the \d)[^.!?]{0,20}, (?:consider"
+    r"|treat|ignore)"
 )
 ENDS_IN_ACTION = one_of(
     r"\b(?:answered|met|replied|ended|closed) with ['\"]?(?:approved|yes|ok|granted|confirmed"
@@ -172,6 +186,11 @@ ENDS_IN_ACTION = one_of(
     r"|contain)\b[^.!?]{0,30}(?:\b(?:(?:hyper)?links?|url|advert\w*|sponsor\w*|slogan|coupon"
     r"|promo\w*|tracking|pixel|affiliate|banner|unofficial|package)\b|https?:|_(?:example|com|net"
     r"|org|io)\b)"
+    r"|\b(?:add|include|import|put|use)\b[^.!?]{0,40}\b(?:dependency|unofficial|mirror"
+    r"|redirect\w*|shortener|proxy)\b|\b(?:all|each|every|any) (?:links?"
+    r"|urls?)\b[^.!?]{0,30}\b(?:through|via|with|give|write|send)\b"
+    r"|\b(?:repl(?:y|ies)|answer|respond) to (?:every|all|each) (?:messages?"
+    r"|questions?)\b[^.!?]{0,60}\b(?:link|joke|slogan|ad)\b"
 )
 OTHERS = one_of(
     r"\b(?:may|can|must|should|shall|allowed to|cleared to|access to|rights? (?:to|for)|answer"
@@ -220,6 +239,11 @@ PLANTED = one_of(
     r"|vendor|partner|site|domain|seller|supplier|provider|advisor)\b|\b(?:never|not"
     r"|don't) (?:ever )?(?:cite|mention|recommend|show)s? (?:\w+ )?(?:competitors?|rivals?"
     r"|alternatives?)\b"
+    r"|\b(?:recommend|suggest|mention|offer|sell) only\b[^.!?]{0,30}\b(?:from|of)\b"
+    r"|\bsay that\b[^.!?]{0,40}\b(?:best|better|first|safe|cheap\w*|reliable|good"
+    r"|great)\b"
+    r"|\b(?:when|whenever|if|once|on the word)\b[^.!?]{0,60},? (?:always )?(?:mention"
+    r"|say that|name|praise|push|promote|plug|advertise) (?!me\b|that you\b|if\b|it\b)"
 )
 DESTINATION = re.compile(
     r"\b(?:send|forward|post|upload|mail|e-?mail|export|report|submit|copy|redirect|visit|open"
@@ -276,7 +300,8 @@ _ACTION: Final = (
     r"|direct|discard|dismiss|dispatch|distribute|disable|drop|dump|email|empty|enable|encode"
     r"|encourage|endorse|enforce|enter|escalate|establish|exclude|execute|expand|extend|fake"
     r"|fetch|file|follow|force|forget|forge"
-    r"|give (?:the|all|any|every|them|him|her|anyone|everyone|user|full|root|admin)|grant|guess"
+    r"|give (?:the|all|any|my|out|every|them|him|her|anyone|everyone|user|full|root"
+    r"|admin)|grant|guess"
     r"|guide|hand|handle|host|implement|impose|inform|initiate|insist|inspect|instruct|invent"
     r"|invite|issue|join|launch|leak|lend|let|lie|load|lock|log|lower|mail"
     r"|manage|mark|message|migrate|modify|monitor|notify|obtain|offer (?:the|all|every|them)"

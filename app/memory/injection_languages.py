@@ -5,13 +5,45 @@ assistant in a third person's text, sending things away, other people's data. Fo
 accents; plain wishes about style ("antworte immer auf Deutsch") match none of them.
 """
 
-# ruff: noqa: RUF001 - words in other scripts look like Latin ones by nature
+# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
 
 from typing import Final
 
 from app.memory.patterns import one_of
 
 _BY_LANGUAGE: Final = (
+    # No rules from now on, nothing to verify, whom to recommend: the same thought everywhere.
+    (
+        r"\b(?:ohne|keine?) (?:regeln?|grenzen|einschrankung\w*|beschrankung\w*)"
+        r"|\b(?:brauchst|musst)\b.{0,40}\b(?:keine?|nicht)\b.{0,30}\b(?:pruf|bestatig"
+        r"|frag|verifizier|kontrollier)\w*"
+        r"|\b(?:empfiehl|empfehle|nenne|erwahne|bewirb)\b.{0,30}\b(?:immer|zuerst|nur|stets)\b"
+        r"|\b(?:fara|nu (?:mai )?(?:ai|exista)) (?:nicio |nici o )?(?:reguli|limite"
+        r"|restrictii)|\bnu (?:mai )?(?:trebuie|e nevoie"
+        r"|este nevoie)\b.{0,30}\b(?:verific|confirm|intreb|cer)\w*|\b(?:recomanda"
+        r"|mentioneaza)\b.{0,30}\b(?:mereu|intotdeauna|doar|prima)\b"
+        r"|\b(?:sans|n'as plus de|aucune|plus de) (?:regles?|limites?|restrictions?)"
+        r"|\b(?:n'as (?:plus|pas) besoin|inutile|pas la peine) (?:de|d')"
+        r"|\b(?:recommande|mentionne|cite)\b.{0,40}\b(?:toujours|d'abord|en premier"
+        r"|uniquement)\b|\b(?:quand|chaque fois|si|lorsque)\b.{0,60}\b(?:recommande"
+        r"|mentionne|cite)\b"
+        r"|\b(?:sin|sem|senza|no tienes|nao tens|nao tem|non hai)(?: piu| mas"
+        r"| mais)? (?:reglas|regras|regole|limites|limiti|restric\w+|restrizioni)"
+        r"|\b(?:no hace falta|no es necesario|no necesitas|nao precisas?|nao e preciso"
+        r"|non serve|non devi|non e necessario)\b.{0,30}\b(?:verif|confirm|conferm"
+        r"|pregunt|pergunt|chied|comprob)\w*"
+        r"|\b(?:recomienda|recomende|recomenda|consiglia|menciona"
+        r"|menziona)\b.{0,40}\b(?:siempre|sempre|primero|primeiro|solo|per prim\w)\b"
+        r"|\b(?:geen (?:regels|beperkingen)|bez (?:zasad|ograniczen)"
+        r"|nincs(?:enek)? (?:szabaly|korlat)\w*|kural\w* yok|sinir\w* yok)"
+        r"|\b(?:нет|без|никаких) (?:\w+ )?(?:ограничен|правил|лимит)\w*|\bне (?:нужно"
+        r"|надо|требуется)\b.{0,20}\b(?:подтвержд|провер|спраш)\w*|\b(?:рекомендуй"
+        r"|советуй|упоминай)\b.{0,40}\b(?:всегда|только|первым|сначала)\b"
+        r"|没有(?:任何)?(?:限制|规则|规定|约束)|(?:所有|全部|一切)(?:的)?(?:退款|付款"
+        r"|请求|要求)[^。]{0,6}(?:通过|批准|同意)|(?:ليس|لا) (?:لديك"
+        r"|توجد) (?:اي )?(?:قيود|قواعد)|(?:لا )?(?:داعي|حاجة|حاجه) (?:الى"
+        r"|ل)\S*(?:التحقق|التاكيد)"
+    ),
     # German
     (
         r"\b(?:ignorier|umgeh|uberspring|deaktivier|missacht|vergiss|losch|verschweig"
@@ -156,24 +188,34 @@ _BY_LANGUAGE: Final = (
     ),
     # Chinese
     (
-        r"(?:不要|别|勿|不用)(?:再|要求|让|叫|问|向|我|的)*(?:确认|批准|审批|验证|核实|警告|提醒)|(?:以后|凡是|总是|都|一律|优先"
-        r"|只)[^。]{0,12}推荐[^。]{0,12}(?:公司|产品|品牌|银行|店)|(?:忽略|无视|無視|绕过|繞過|跳过|跳過|关闭|關閉|停用|取消|忘记|忘掉|不用管"
-        r"|不需要|无需|無需|不必|免除?)[^。！？.!?]{0,16}(?:规则|規則|指令|指示|政策|限制|安全|检查|檢查|审核|審核|审批|验证|驗證|确认|確認|权限|許可"
+        r"(?:不要|别|勿|不用)(?:再|要求|让|叫|问|向|我|的)*(?:确认|批准|审批|验证|核实"
+        r"|警告|提醒)|(?:以后|凡是|总是|都|一律|优先"
+        r"|只)[^。]{0,12}推荐[^。]{0,12}(?:公司|产品|品牌|银行|店)|(?:忽略|无视|無視|绕过"
+        r"|繞過|跳过|跳過|关闭|關閉|停用|取消|忘记|忘掉|不用管"
+        r"|不需要|无需|無需|不必|免除?)[^。！？.!?]{0,16}(?:规则|規則|指令|指示|政策|限制"
+        r"|安全|检查|檢查|审核|審核|审批|验证|驗證|确认|確認|权限|許可"
         r"|批准|提示|运营|系统)"
-        r"|(?:规则|規則|指令|指示|政策|限制|检查|审核)[^。！？.!?]{0,12}(?:无效|無效|失效|作废|不适用|不再|取消)|(?:永久|永远|永遠|一直|长期"
+        r"|(?:规则|規則|指令|指示|政策|限制|检查|审核)[^。！？.!?]{0,12}(?:无效|無效|失效"
+        r"|作废|不适用|不再|取消)|(?:永久|永远|永遠|一直|长期"
         r"|長期)[^。！？.!?]{0,4}(?:记住|記住|保存|记忆|記憶|储存)|(?:写进|寫進|写入|存入|保存到"
         r"|记入)[^。！？.!?]{0,6}(?:记忆|記憶|档案|檔案)"
-        r"|(?:给|給|致|告诉)(?:所有)?(?:ai|人工智能|助手|模型|机器人)[:,，：、]?|用户档案|(?:发送|發送|转发|轉發|上传|上傳|发到|寄到|转账|轉帳"
-        r"|导出)[^。！？.!?]{0,20}(?:到|给|給|至)|不要告诉(?:我|用户|别人)|(?:其他|别的|所有)(?:用户|客户|租户|人)的?"
-        r"|(?:当|如果|每当|只要|一旦)?我(?:说|說|输入|提到|写)[^。！？.!?]{0,16}(?:时|的时候|時|就|必须|必須)[^。！？.!?]{0,20}(?:跳过"
+        r"|(?:给|給|致|告诉)(?:所有)?(?:ai|人工智能|助手|模型|机器人)[:,，：、]?|用户档案"
+        r"|(?:发送|發送|转发|轉發|上传|上傳|发到|寄到|转账|轉帳"
+        r"|导出)[^。！？.!?]{0,20}(?:到|给|給|至)|不要告诉(?:我|用户|别人)|(?:其他|别的"
+        r"|所有)(?:用户|客户|租户|人)的?"
+        r"|(?:当|如果|每当|只要|一旦)?我(?:说|說|输入|提到|写)[^。！？.!?]{0,16}(?:时"
+        r"|的时候|時|就|必须|必須)[^。！？.!?]{0,20}(?:跳过"
         r"|删除|發送|发送|批准|同意|执行|忽略|显示|转)"
     ),
     # Japanese, Korean
     (
-        r"(?:規則|ルール|指示|制限|確認|検証|承認|安全|ポリシー)[^。]{0,12}(?:無視|無効|スキップ|解除|不要|せず|なし)|(?:永久に|ずっと"
-        r"|永遠に)[^。]{0,8}(?:覚え|記憶|保存)|(?:他の|全ての|すべての)(?:ユーザー|顧客|利用者)|[^。]{0,20}に(?:送信|転送)(?:し|せ)"
+        r"(?:規則|ルール|指示|制限|確認|検証|承認|安全|ポリシー)[^。]{0,12}(?:無視|無効"
+        r"|スキップ|解除|不要|せず|なし)|(?:永久に|ずっと"
+        r"|永遠に)[^。]{0,8}(?:覚え|記憶|保存)|(?:他の|全ての|すべての)(?:ユーザー|顧客"
+        r"|利用者)|[^。]{0,20}に(?:送信|転送)(?:し|せ)"
         r"|aiへ[:、]"
-        r"|(?:규칙|지침|정책|제한|확인|검증|승인|보안)\S{0,3}[^.]{0,10}(?:무시|건너|해제|비활성|없이|필요 ?없)|영원히 (?:기억|저장)"
+        r"|(?:규칙|지침|정책|제한|확인|검증|승인|보안)\S{0,3}[^.]{0,10}(?:무시|건너|해제"
+        r"|비활성|없이|필요 ?없)|영원히 (?:기억|저장)"
         r"|다른 (?:사용자|고객)|(?:로|에게) (?:전송|보내)"
     ),
     # Arabic, Persian, Hebrew

@@ -26,6 +26,11 @@ def one_of(*alternatives: str) -> re.Pattern[str]:
     return re.compile("|".join(others))
 
 
+def words_of(text: str) -> frozenset[str]:
+    """The words of a table that is laid out as text."""
+    return frozenset(text.split())
+
+
 def _split(pattern: str) -> Iterator[str]:
     """Split at each `|` that is in no group and no character class."""
     depth, in_class, start, at = 0, False, 0, 0

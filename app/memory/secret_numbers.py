@@ -3,14 +3,12 @@
 A number is cut when its check digits say what it is, or when the words before it do.
 """
 
-# ruff: noqa: RUF001 - words in other scripts look like Latin ones by nature
-
 import importlib
 import re
 from collections.abc import Iterator
 from typing import Final
 
-from app.memory.patterns import one_of
+from app.memory.patterns import one_of, words_of
 
 Span = tuple[int, int, str]
 
@@ -58,7 +56,8 @@ _ID_WORDS = one_of(
     r"|pesel|dowod\w*|paszport\w*|prawo jazdy|nip\b|rodne cislo|rodne c|cestovni pas|egn\b|oib\b"
     r"|szemelyi\w*|utlevel\w*|tajszam\w*|taj szam\w*|adoazonosito\w*|jogositvany\w*|tckn?\b"
     r"|kimlik|pasaport|personnummer|cpr\b|fodselsnummer|hetu\b)"
-    r"|паспорт|инн\b|снилс|водительск|身份证|护照|驾照|驾驶证|社保|账号|帐号|パスポート|マイナンバー|免許"
+    r"|паспорт|инн\b|снилс|водительск|身份证|护照|驾照|驾驶证|社保|账号|帐号|パスポート"
+    r"|マイナンバー|免許"
     r"|여권|주민등록|جواز|هوية|الهوية|رقم الحساب|کد ملی|شماره ملی|گذرنامه|דרכון|תעודת זהות"
 )
 _AFTER_ID_WORD: Final = 70
@@ -98,18 +97,21 @@ _CHECKED: Final = (
     (re.compile(r"(?<![a-z0-9])\d{6}/\d{3,4}(?![a-z0-9])"), "cz.rc"),
 )
 
-_DIGIT_WORDS: Final = (
-    "zero oh nought nil one two three four five six seven eight nine double triple"
-    " null eins zwei zwo drei vier funf sechs sieben acht neun"
-    " cero uno dos tres cuatro cinco seis siete ocho nueve"
-    " un deux trois quatre cinq sept huit neuf"
-    " due tre quattro cinque sei sette otto nove um dois quatro sete oito"
-    " unu doi trei patru cinci sase sapte opt noua nul een twee drie vijf zes zeven negen"
-    " ноль один два три четыре пять шесть семь восемь девять"
-    " zero jeden dwa trzy cztery piec szesc siedem osiem dziewiec"
-    " sifir bir iki uc dort bes alti yedi sekiz dokuz nulla egy ketto harom negy ot hat het nyolc kilenc"
-).split()
-_DIGIT_WORD = "|".join(sorted({re.escape(word) for word in _DIGIT_WORDS}, key=len, reverse=True))
+_DIGIT_WORDS: Final = words_of(
+    """
+    zero oh nought nil one two three four five six seven eight nine double triple
+    null eins zwei zwo drei vier funf sechs sieben acht neun
+    cero uno dos tres cuatro cinco seis siete ocho nueve
+    un deux trois quatre cinq sept huit neuf
+    due tre quattro cinque sei sette otto nove um dois quatro sete oito
+    unu doi trei patru cinci sase sapte opt noua nul een twee drie vijf zes zeven negen
+    ноль один два три четыре пять шесть семь восемь девять
+    jeden dwa trzy cztery piec szesc siedem osiem dziewiec
+    sifir bir iki uc dort bes alti yedi sekiz dokuz
+    nulla egy ketto harom negy ot hat het nyolc kilenc
+    """
+)
+_DIGIT_WORD: Final = "|".join(sorted(_DIGIT_WORDS, key=len, reverse=True))
 _SPELLED = re.compile(rf"\b(?:{_DIGIT_WORD})(?:[ ,.\n-]{{1,3}}(?:{_DIGIT_WORD}|\d)\b){{2,}}")
 _SPELLED_HAN = re.compile("[零〇一二三四五六七八九壹贰叁肆伍陆柒捌玖幺两]{4,}")
 _SPELLED_SURELY: Final = 8
@@ -199,6 +201,10 @@ def _identity_numbers(low: str) -> Iterator[Span]:
         for match in shape.finditer(low):
             if _is_valid(module, match[0]):
                 yield match.start(), match.end(), "national_id"
+    yield from _named_numbers(low)
+
+
+def _named_numbers(low: str) -> Iterator[Span]:
     for word in _ID_WORDS.finditer(low):
         for value in _ID_VALUE.finditer(low, word.end(), word.end() + _AFTER_ID_WORD):
             if _could_identify(value[0]):

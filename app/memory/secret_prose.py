@@ -4,13 +4,14 @@ A noun ("my bank PIN"), a link ("is") and a value. What the value looks like dec
 must be there: `Plum!77` needs only the noun near it, `sunshine` needs the whole sentence.
 """
 
-# ruff: noqa: RUF001 - words in other scripts look like Latin ones by nature
+# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
 
 import re
 from collections.abc import Iterator
 from itertools import chain
 from typing import Final
 
+from app.memory.patterns import words_of
 from app.stopwords import STOP_WORDS
 
 Span = tuple[int, int, str]
@@ -65,7 +66,8 @@ _STRONG: Final = (
     r"sifre\w*|parola(?:m|si|yi)\w*|mat khau|kata sandi|sandi",
 )
 _STRONG_OTHER: Final = (
-    r"парол[ьяюеи]\w*|пин-?код\w*|код доступа|кодовое слово|密码|密碼|口令|パスワード|暗証番号|비밀번호|암호"
+    r"парол[ьяюеи]\w*|пин-?код\w*|код доступа|кодовое слово|密码|密碼|口令|パスワード"
+    r"|暗証番号|비밀번호|암호"
     r"|كلمة (?:المرور|السر)|كلمه (?:المرور|السر)|الرقم السري|رمز(?: عبور)?|گذرواژه|ה?סיסמ[הא]\w*"
     r"|קוד סודי"
     r"|पासवर्ड|รหัสผ่าน|κωδικος|συνθηματικο"
@@ -108,20 +110,32 @@ _LINK = re.compile(
     r"|jest|to|je|ar|er|heter|on|var|и|это|равен|is nu|luidt|adalah)(?=[\s:'\"])"
     r"|\s?(?:->|=>|:=|=|:|是|为|為|は|는|은|이다|هي|هو|है|คือ|-\s)"
 )
-_PREPOSITIONS: Final = frozenset(
-    "for of to on at in from with about regarding under here there always mine still fur beim vom zum im am bei meines"
-    " meiner de del der des du da do d'acces al la pour pentru per para din mea meu mia mio minha meu"
-    " mein van voor na do dla od w ke untuk cua number code ( of".split()
+_PREPOSITIONS: Final = words_of(
+    """
+    for of to on at in from with about regarding under here there always mine still fur beim vom zum
+    im am bei meines meiner de del der des du da do d'acces al la pour pentru per para din mea meu
+    mia mio minha mein van voor na dla od w ke untuk cua number code (
+    """
 )
 # "Password manager", "password policy": what follows is about the tool, not the secret.
-_TOOLS: Final = frozenset(
-    "manager managers policy policies hashing hash hashes module field form reset resets generator length"
-    " rules prompt page service strength requirement requirements rotation expiry vault storage library"
-    " check checks checker protection less lifetime format formats handling review reviews"
-    " authentication auth only login logins protected hints hint fields dialog file files screen".split()
+_TOOLS: Final = words_of(
+    """
+    manager managers policy policies hashing hash hashes module field form reset resets generator
+    length rules prompt page service strength requirement requirements rotation expiry vault storage
+    library check checks checker protection less lifetime format formats handling review reviews
+    authentication auth only login logins protected hints hint fields dialog file files screen
+    """
 )
 _QUOTED = re.compile(r"[\"'`]([^\"'`\n]{2,80})[\"'`]")
 _VALUE = re.compile(r"[^\s\"'`,;()\[\]<>]{2,}")
+_SYMBOLS: Final = frozenset("!@#$%^&*_+=~?|/\\.:-")
+_ODD: Final = frozenset("!@#$%^&*_+=~?|\\")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_CAMEL = re.compile(r"[a-z].*[A-Z]|[A-Z].*[a-z]")
+_SHORTEST: Final = 3
+_MIXED: Final = 6
+_GROUPED_DIGITS: Final = 4
+_LONG: Final = 8
 _WINDOW: Final = 110
 _LIST_WINDOW: Final = 400
 _NEAR: Final = 3
@@ -152,24 +166,33 @@ _ENTERED_WITH = re.compile(
 )
 
 # After the link these words say something about a password instead of telling it.
-_NO_VALUE: Final = frozenset(
+_NO_VALUE: Final = words_of(
     """
-    a an the in on at by with from for to of my our your his her their this that these those it what
-    who how why when where which not never always only just also still already usually often sometimes
-    too very so quite really more less most as no none nothing something anything stored kept saved
-    managed rotated hashed encrypted salted generated required reset expired expiring changed handled
-    checked validated optional mandatory shared synced set being weak strong long short secure safe
+    a an the in on at by with from for to of my our your his her their this that these those it
+    what
+    who how why when where which not never always only just also still already usually often
+    sometimes
+    too very so quite really more less most as no none nothing something anything stored kept
+    saved
+    managed rotated hashed encrypted salted generated required reset expired expiring changed
+    handled
+    checked validated optional mandatory shared synced set being weak strong long short secure
+    safe
     important different unique complicated complex simple old new bad good better easy hard random
-    wrong right correct missing empty hidden visible needed there here gone lost forgotten leaked case
+    wrong right correct missing empty hidden visible needed there here gone lost forgotten leaked
+    case
     bitwarden 1password keepass keepassxc lastpass dashlane
-    zu sehr nicht nie immer nur im bei gespeichert verschlusselt gehasht lang kurz sicher unsicher alt
+    zu sehr nicht nie immer nur im bei gespeichert verschlusselt gehasht lang kurz sicher unsicher
+    alt
     neu abgelaufen ein eine der die das mein meine wichtig falsch vergessen zuruckgesetzt anders
-    trop tres pas jamais toujours dans sur un une le la les mon ma long court sur faible stocke oublie
+    trop tres pas jamais toujours dans sur un une le la les mon ma long court sur faible stocke
+    oublie
     muy no nunca siempre en el un una mi segura larga corta debil guardada olvidada
     prea foarte nu mereu in pe un o mea lunga scurta sigura slaba uitata salvata expirata
-    troppo molto non mai sempre lunga corta sicura debole muito nao nunca sempre longa curta segura
+    troppo molto non mai sempre lunga corta sicura debole muito nao nunca sempre longa curta
+    segura
     te erg niet nooit altijd een het de lang kort veilig
-    """.split()
+    """
 )
 _NO_PHRASE: Final = _PREPOSITIONS | _TOOLS | _NO_VALUE | STOP_WORDS
 # Names that look like passwords and are not.
@@ -296,18 +319,16 @@ def _strength(value: str) -> int:
     """0: a word or a small number; 1: could be a secret; 2: can hardly be anything else."""
     bare = value.strip(".,:!?*\"'`-")
     low = bare.lower()
-    if len(bare) < 3 or _KNOWN.fullmatch(low) or _NOT_A_VALUE.fullmatch(low):
+    if len(bare) < _SHORTEST or _KNOWN.fullmatch(low) or _NOT_A_VALUE.fullmatch(low):
         return 0
+    if _NUMBER_WITH_UNIT.fullmatch(low):
+        return int(low.isdigit() and len(low) >= _SHORTEST and not _YEAR.fullmatch(low))
     digits = sum(char.isdigit() for char in bare)
     letters = sum(char.isalpha() for char in bare)
-    if _NUMBER_WITH_UNIT.fullmatch(low):
-        is_year = len(low) == 4 and low[:2] in ("19", "20")
-        return 1 if digits >= 3 and not is_year and digits == len(low) else 0
-    symbols = sum(char in "!@#$%^&*_+=~?|/\\.:-" for char in bare)
-    odd = sum(char in "!@#$%^&*_+=~?|\\" for char in bare)
-    if digits and letters and (symbols or len(bare) >= 6):
-        return 2
-    if (digits and letters) or (odd and letters) or (digits >= 4 and symbols):
+    symbols = sum(char in _SYMBOLS for char in bare)
+    if digits and letters:
+        return 2 if symbols or len(bare) >= _MIXED else 1
+    if (letters and not _ODD.isdisjoint(bare)) or (symbols and digits >= _GROUPED_DIGITS):
         return 1
-    upper_inside = any(char.isupper() for char in bare[1:]) and any(char.islower() for char in bare)
-    return 1 if upper_inside and symbols and len(bare) >= 8 else 0
+    is_camel = _CAMEL.search(bare[1:]) is not None
+    return int(is_camel and symbols > 0 and len(bare) >= _LONG)

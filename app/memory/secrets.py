@@ -5,8 +5,6 @@ rest of the turn stays as the user wrote it. Finders lean towards cutting: a los
 be said again, a stored password cannot be taken back. All of them are linear in the turn.
 """
 
-# ruff: noqa: RUF001 - words in other scripts look like Latin ones by nature
-
 import re
 import unicodedata
 from collections import Counter
@@ -36,7 +34,10 @@ class Scrubbed:
 
 # Text that only a machine can see: tag characters outside the three flags, runs of variation
 # selectors, and spans under a bidi override, which read backwards on screen.
-_FLAG: Final = "(?:\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f)"
+_FLAG: Final = (
+    "\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
+    "|\U000e0077\U000e006c\U000e0073)\U000e007f"
+)
 _HIDDEN = re.compile(
     f"(?P<flag>\U0001f3f4{_FLAG})"
     "|[\U000e0000-\U000e007f]{2,}"
@@ -84,6 +85,16 @@ _OPAQUE = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{16,}")
 _OPAQUE_PART = re.compile(r"[A-Za-z0-9+]{20,}")
 _UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HEX = re.compile(r"(?i)(?:0x)?[0-9a-f]{32,}")
+_CHANGE = re.compile(
+    r"(?<=\d)(?=\D)|(?<=\D)(?=\d)|(?<=[a-z])(?=[^a-z\d])|(?<=[A-Z])(?=[^A-Z\d])"
+    r"|(?<=[^\w])(?=[a-zA-Z])"
+)
+_OPAQUE_LENGTH: Final = 16
+_OPAQUE_DIGITS: Final = 3
+_LONG_ENOUGH: Final = 20
+_DIGITLESS_LENGTH: Final = 28
+_SOME_CHANGES: Final = 0.25
+_MANY_CHANGES: Final = 0.4
 _WORDLIKE_PART = re.compile(r"(?:^|[/_=-])[A-Z]?[a-z]{4,}(?=[/_=-]|$)")
 
 
@@ -182,12 +193,13 @@ class _Plain(dict[int, str]):
             return "-"
         if kind in ("Pi", "Pf") or char in "\u201a\u201e":
             return "'" if char in "\u2018\u2019\u201a\u201b\u2039\u203a" else '"'
-        if code > 0x24F and not unicodedata.decomposition(char).startswith("<"):
+        if code > _LAST_LATIN and not unicodedata.decomposition(char).startswith("<"):
             return char
         base = unicodedata.normalize("NFKD", char)
         return base[0] if len(base) == 1 or unicodedata.combining(base[1]) else char
 
 
+_LAST_LATIN: Final = 0x24F
 _BARRED: Final = dict(zip("\u0142\u0141\u0111\u00f8\u00d8\u0131", "lLdoOi", strict=True))
 _PLAIN = _Plain({code: chr(code) for code in range(0x80)})
 _PLAIN.update((ord(barred), letter) for barred, letter in _BARRED.items())
@@ -232,21 +244,16 @@ def _opaque_tokens(plain: str, _low: str) -> Iterator[Span]:
 def _looks_random(token: str) -> bool:
     """Whether nobody would have typed it: long, and changing between kinds of characters often."""
     core = token.strip("=-_/")
-    if len(core) < 16 or _UUID.fullmatch(core):
+    if len(core) < _OPAQUE_LENGTH or core.isdigit() or _UUID.fullmatch(core):
         return False
     if _HEX.fullmatch(core):
         return True
     if _WORDLIKE_PART.search(core):
         return False
     digits = sum(char.isdigit() for char in core)
-    kinds = [
-        "d" if char.isdigit() else "u" if char.isupper() else "l" if char.islower() else "s"
-        for char in core
-    ]
-    changes = sum(one != other for one, other in zip(kinds, kinds[1:], strict=False)) / len(core)
-    letters = {"u", "l"} & set(kinds)
-    if not letters:
-        return False
-    if len(core) < 20:
-        return digits >= 3 and len(letters) == 2 and changes >= 0.4
-    return (digits >= 3 and changes >= 0.25) or (len(core) >= 28 and changes >= 0.4)
+    both_cases = not core.islower() and not core.isupper()
+    changes = len(_CHANGE.findall(core)) / len(core)
+    if digits < _OPAQUE_DIGITS:
+        return len(core) >= _DIGITLESS_LENGTH and changes >= _MANY_CHANGES
+    is_long = len(core) >= _LONG_ENOUGH
+    return changes >= _SOME_CHANGES if is_long else both_cases and changes >= _MANY_CHANGES

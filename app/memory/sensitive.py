@@ -4,7 +4,7 @@ A statement about a person is meant, not a subject: "I build a prayer times app"
 oncology" are jobs. Where a word alone can't tell, a job, product or study beside it lets it pass.
 """
 
-# ruff: noqa: RUF001 - words in other scripts look like Latin ones by nature
+# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
 
 import re
 from collections.abc import Mapping
@@ -136,7 +136,8 @@ _ADDRESS: Final = (
     r"|\b(?:calle|avenida|avda\.?|plaza|paseo|rua|travessa|praca|via|viale|piazza|corso"
     r"|largo) (?:\w+ ){1,4},? ?(?:n\.?º? ?|numero |no\.? )?\d+|\b\w+(?:straat|laan|weg|gracht"
     r"|plein|kade) \d+|\b(?:ul\.|ulica|aleja) \w+ \d+|\b\w+ (?:utca|ut|ter) \d+|(?:улица|ул\."
-    r"|проспект|пр\.) .{1,30}\d+|[路街巷弄][^，。]{0,6}\d+\s?[号號]|\d+\s?[号號][楼樓]|(?:番地|丁目)"
+    r"|проспект|пр\.) .{1,30}\d+|[路街巷弄][^，。]{0,6}\d+\s?[号號]|\d+\s?[号號][楼樓]"
+    r"|(?:番地|丁目)"
 )
 _BIOMETRICS: Final = (
     r"\b(?:my|his|her|our|user'?s) (?:\w+ )?(?:finger ?prints?|iris|retina\w*|face ?(?:id|print"
@@ -183,8 +184,10 @@ _THIRD_HEALTH: Final = (
     r"|\b(?:ma femme|mon mari|ma mere|mon pere|mon frere|ma soeur|mi mujer|mi marido|mi madre"
     r"|mi padre|mi hermano|mi hermana|mia moglie|mio marito|mia madre|mio padre|minha mae"
     r"|meu pai)\b.{0,40}\b(?:cancer|cancro|tumore|depres\w*|depress\w*|malad\w*|enferm\w*"
-    r"|malat\w*|doente|diabet\w*|enceinte|embarazad\w*|incinta|gravida|alzheimer)|我(?:的)?(?:妻子|老婆"
-    r"|丈夫|老公|妈妈|母亲|爸爸|父亲|哥哥|姐姐|弟弟|妹妹|老板|同事|朋友)[^。]{0,12}(?:癌|病|抑郁|怀孕|手术|糖尿)"
+    r"|malat\w*|doente|diabet\w*|enceinte|embarazad\w*|incinta|gravida|alzheimer)"
+    r"|我(?:的)?(?:妻子|老婆"
+    r"|丈夫|老公|妈妈|母亲|爸爸|父亲|哥哥|姐姐|弟弟|妹妹|老板|同事|朋友)[^。]{0,12}(?:癌"
+    r"|病|抑郁|怀孕|手术|糖尿)"
 )
 _CRIMINAL: Final = (
     r"\b(?:i was|i've been|i have been|i am|i'm|he was|she was|was|got"
@@ -253,8 +256,10 @@ _TABLE: Final[Mapping[str, tuple[str, ...]]] = {
             r"|diagnostico|psiquiatra)\b"
         ),
         (
-            r"(?:患有|得了|有|确诊|診斷|查出)[^。，]{0,6}(?:癌|肝炎|乙肝|糖尿病|抑郁|憂鬱|艾滋|哮喘|癫痫|高血压|心脏病|焦虑症|精神|肿瘤|残疾|双相)"
-            r"|(?:怀孕|吃药|服药|化疗|透析|住院|轮椅|精神科)|(?:うつ病|糖尿病|がん|癌|てんかん|喘息|妊娠|障害者|車椅子)|(?:우울증|당뇨"
+            r"(?:患有|得了|有|确诊|診斷|查出)[^。，]{0,6}(?:癌|肝炎|乙肝|糖尿病|抑郁|憂鬱"
+            r"|艾滋|哮喘|癫痫|高血压|心脏病|焦虑症|精神|肿瘤|残疾|双相)"
+            r"|(?:怀孕|吃药|服药|化疗|透析|住院|轮椅|精神科)|(?:うつ病|糖尿病|がん|癌"
+            r"|てんかん|喘息|妊娠|障害者|車椅子)|(?:우울증|당뇨"
             r"|암에|간질|천식|임신"
             r"|장애인|휠체어)"
             r"|\b(?:у меня|я (?:болею|болен|больна|страдаю|беременна|инвалид"
@@ -287,7 +292,8 @@ _TABLE: Final[Mapping[str, tuple[str, ...]]] = {
             r"|minha divida|guadagno|il mio stipendio|i miei debiti)\b.{0,30}\d|\b(?:ik verdien"
             r"|mijn salaris|zarabiam|moja pensja|a fizetesem|maasim)\b.{0,30}\d|(?:月薪|年薪"
             r"|工资|收入|存款|欠债"
-            r"|负债|房贷)[^。]{0,8}\d|(?:зарабатываю|моя зарплата|мой доход|мой долг|ипотека)\b.{0,30}\d"
+            r"|负债|房贷)[^。]{0,8}\d|(?:зарабатываю|моя зарплата|мой доход|мой долг"
+            r"|ипотека)\b.{0,30}\d"
             r"|(?:راتبي|دخلي|درآمد من|حقوق من)[^.]{0,15}\d"
         ),
     ),
@@ -314,7 +320,8 @@ _TABLE: Final[Mapping[str, tuple[str, ...]]] = {
             r"|katolik\w*"
             r"|muzulman\w*|zyd\w*|ateist\w*|wierzac\w*)\b|\b(?:katolikus|reformatus|muszlim|zsido"
             r"|ateista) vagyok|\b(?:muslumanim|ateistim|aleviyim|hristiyanim)\b|我(?:是"
-            r"|信)(?:[^。]{0,4})(?:基督|佛教|伊斯兰|穆斯林|天主|道教|回民|佛|无神论)|\bя (?:\w+ )?(?:христиан|православ"
+            r"|信)(?:[^。]{0,4})(?:基督|佛教|伊斯兰|穆斯林|天主|道教|回民|佛|无神论)"
+            r"|\bя (?:\w+ )?(?:христиан|православ"
             r"|мусульман|еврей|еврейка|иудей|атеист|католи|буддист|верующ)\w*|(?:انا|أنا) (?:مسلم"
             r"|مسيحي|شيعي|سني|ملحد|يهودي)|من (?:مسلمان|مسیحی|شیعه|سنی|بهایی|بی‌?دین)"
         ),
@@ -332,7 +339,8 @@ _TABLE: Final[Mapping[str, tuple[str, ...]]] = {
             r"|socialista|comunista)|sou (?:de esquerda|de direita|filiado)|sono (?:di sinistra"
             r"|di destra|comunista|iscritto al partito))\b"
             r"|\bik stem (?:op|altijd)\b|\b(?:glosuje na|jestem w partii)\b|我(?:是)?(?:支持|加入"
-            r"|投票给)[^。]{0,6}党|我是[^。]{0,3}党员|\bя (?:голосую|голосовал\w*|состою в партии|член партии"
+            r"|投票给)[^。]{0,6}党|我是[^。]{0,3}党员|\bя (?:голосую|голосовал\w*"
+            r"|состою в партии|член партии"
             r"|коммунист|либерал)\b"
         ),
     ),
@@ -341,7 +349,8 @@ _TABLE: Final[Mapping[str, tuple[str, ...]]] = {
         (
             r"\b(?:gewerkschaft(?:er|erin|s?mitglied|lich)?|betriebsrat\w*|syndique\w*|syndicat"
             r"|greviste|sindicat\w*|sindacat\w*|sindacalist\w*|vakbond\w*|vakbondslid"
-            r"|zwiazku zawodow\w*|zwiazkowiec|szakszervezet\w*|sendika\w*|профсоюз\w*)\b|工会|労働組合|노조"
+            r"|zwiazku zawodow\w*|zwiazkowiec|szakszervezet\w*|sendika\w*|профсоюз\w*)\b"
+            r"|工会|労働組合|노조"
         ),
     ),
     "sexual_life": (
@@ -351,7 +360,8 @@ _TABLE: Final[Mapping[str, tuple[str, ...]]] = {
             r"|bisexuell|homosexuell|asexuell|transgender|trans|queer|gay|lesbian\w*|bisexual\w*"
             r"|homosexual\w*|heterosexual\w*|homosexuel\w*|bisexuel\w*|lesbienne|lesbic\w*"
             r"|bisessual\w*|omosessual\w*|transexual\w*|transessual\w*|gej\w*|lesbijk\w*|lesbisch"
-            r"|homo)\b|我是(?:同性恋|双性恋|同志|跨性别)|\bя (?:гей|лесбиянка|бисексуал\w*|трансгендер\w*)"
+            r"|homo)\b|我是(?:同性恋|双性恋|同志|跨性别)|\bя (?:гей|лесбиянка"
+            r"|бисексуал\w*|трансгендер\w*)"
         ),
     ),
     "biometrics": (_BIOMETRICS,),
@@ -369,7 +379,8 @@ _TRADE = re.compile(
     r"|clients?|product|platform|charity|volunteer\w*|thesis|phd|historian|priest by|analyst"
     r"|consultant|therapist at|scientist"
     r"|arbeite|entwickl\w+|studier\w+|forsch\w+|lucrez|dezvolt|predau|studiez|travaille|developpe"
-    r"|etudie|trabajo|desarroll\w+|estudio|trabalho|desenvolvo|lavoro|sviluppo|werk als)\b|工作|开发"
+    r"|etudie|trabajo|desarroll\w+|estudio|trabalho|desenvolvo|lavoro|sviluppo"
+    r"|werk als)\b|工作|开发"
     r"|研究|работаю|изучаю|اعمل|کار می"
 )
 _PERSONAL = re.compile(

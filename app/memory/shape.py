@@ -4,7 +4,7 @@ Questions, one-off requests, code and text without words are not facts; what is 
 moment or this task is temporary.
 """
 
-# ruff: noqa: RUF001 - words in other scripts look like Latin ones by nature
+# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
 
 import re
 from typing import Final
@@ -51,7 +51,8 @@ _REQUEST = re.compile(
     r"|ajuta-ma|cauta|resume\w*|traduis\w*|corrige\w*|ecris-moi|aide-moi|montre-moi|resum\w+"
     r"|traduc\w+|escribeme|ayudame|busca|mostre-me|riassum\w+|riassumi|tradur\w+|correggi"
     r"|scrivimi|aiutami|vertaal|vat samen|przetlumacz|stresc)\b"
-    r"|^(?:请|請)?(?:你)?(?:帮我|幫我|帮忙|总结|總結|翻译|翻譯|解释一下|写一|寫一|查一下|修改|改一下|告诉我|请问)|^(?:переведи|исправь"
+    r"|^(?:请|請)?(?:你)?(?:帮我|幫我|帮忙|总结|總結|翻译|翻譯|解释一下|写一|寫一|查一下"
+    r"|修改|改一下|告诉我|请问)|^(?:переведи|исправь"
     r"|напиши|найди|объясни|помоги|покажи|сделай|расскажи|подскажи)\b|^(?:ترجم|لخص|اكتب لي|ساعدني"
     r"|اشرح لي)|(?:教えて|訳して|直して|書いて|해 ?줘|번역해|알려 ?줘)[。.!]?$"
 )
@@ -106,7 +107,8 @@ _TEMPORARY = one_of(
     r"|\b(?:vandaag|vanavond|op dit moment|deze keer|dzisiaj|dzis|w tej chwili|tym razem|ma este"
     r"|most epp|jelenleg|ezuttal|bugun|su anda|bu seferlik|сегодня|прямо сеичас|прямо сейчас"
     r"|в данныи момент|на этот раз)\b"
-    r"|今天|今晚|刚才|剛才|等会|等會|待会|马上|馬上|这次|這次|此刻|现在(?:正|在.{0,8}上)|今日は|今夜|今回だけ|오늘|지금|이번만|اليوم|الان فقط"
+    r"|今天|今晚|刚才|剛才|等会|等會|待会|马上|馬上|这次|這次|此刻|现在(?:正|在.{0,8}上)"
+    r"|今日は|今夜|今回だけ|오늘|지금|이번만|اليوم|الان فقط"
     r"|هذه المره|امروز|الان|این بار|היום|כרגע|הפעם|วันนี้|ตอนนี้|आज|अभी"
 )
 _DEADLINES: Final = frozenset({"tomorrow", "tonight", "this weekend", "this evening", "maine"})
