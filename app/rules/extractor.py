@@ -112,7 +112,7 @@ def _of_clause(piece: Clause, following: Clause | None) -> list[Reading]:
         return []
     if _MOMENT.search(text):
         return []
-    readings = [chosen(reading) for reading in read(text, said=True, actor=piece.actor)]
+    readings = [chosen(reading, text) for reading in read(text, said=True, actor=piece.actor)]
     return readings or (_asked_for(text) if piece.asked else [])
 
 

@@ -76,12 +76,15 @@ def choice(text: str) -> tuple[str, str] | None:
     return None
 
 
-def chosen(reading: Reading) -> Reading:
-    """The reading under the choice that it makes, if it makes one."""
+def chosen(reading: Reading, text: str) -> Reading:
+    """The reading of `text` under the choice that it makes, if it makes one."""
     if reading.subject not in ("likes", "tools", "food", "travel"):
         return reading
-    found = choice(reading.text)
-    return replace(reading, subject=found[0], value=found[1], weak=False) if found else reading
+    found = choice(text)
+    if not found:
+        return reading
+    likes = reading.likes or found[0] == "emoji use"
+    return replace(reading, subject=found[0], value=found[1], likes=likes, weak=False)
 
 
 _DO = (
@@ -166,7 +169,9 @@ def _rule(text: str, *, likes: bool) -> Reading:
     subject, value = found or (f"rule on {_topic(text)}", heard)
     said = re.sub(r"^(?:please |pls |and |so )+", "", slots.trim(text), flags=re.IGNORECASE)
     said = f"{said[:1].upper()}{said[1:]}"
-    return Reading(subject, value, "constraint", f"{said}.", len(text), likes=likes)
+    return Reading(
+        subject, value, "constraint", f"{said}.", len(text), likes=likes or found is not None
+    )
 
 
 _TEXT_NOT = re.compile(r"\b(?:never|no|not|don't|do not|without|stop|avoid|forbids?)\b", re.IGNORECASE)

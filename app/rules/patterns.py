@@ -27,6 +27,7 @@ class Row:
 
     `likes=False` marks the opposite of what the subject usually says ("dislikes"). `weak` means
     that another value may well hold beside this one, until the words speak of a change.
+    `manner` names a relation that holds with one thing at a time ("is written in").
     `bare` lines count as said by the user without "I", "we" or "my" in front.
     """
 
@@ -40,6 +41,7 @@ class Row:
     closes: bool = False
     changes: bool = False
     bare: bool = False
+    manner: str = ""
 
 
 _DEV = r"(?:learning|teaching myself|studying|picking up|trying to learn|getting into)"
@@ -138,7 +140,7 @@ ROWS: tuple[Row, ...] = (
     Row(r"I [be] (?:all |now |still |mostly |currently )*(?:on|running|using|running on) {tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
     Row(r"(?P<who>we) use {practice}", "tools", "preference", "Uses {practice}.", weak=True),
     Row(r"uses {practice}", "tools", "preference", "Uses {practice}.", weak=True),
-    Row(r"my (?P<attr>tests|test suite|backend|frontend|back end|front end|api|services?|login service|app|mobile app|code|codebase) (?:is|are) (?:all |mostly |now )*(?:written|built|done) (?:in|with|on) (?P<rest>.*)", "@attr", "preference", "{Attr} written in {rest}."),
+    Row(r"my (?P<attr>tests|test suite|backend|frontend|back end|front end|api|services?|login service|app|mobile app|code|codebase) (?:is|are|was|were) (?:all |mostly |now )*(?:re)?(?:written|built|done) (?:in|with|on) (?P<rest>.*)", "@attr", "preference", "{Attr} is written in {rest}.", manner="written"),
     # Taste
     Row(rf"I {_OFTEN}[prefer] {{thing}} (?:over|to|rather than|instead of) (?P<old>[^,]{{1,60}})", "likes", "preference", "Prefers {thing} over {old}."),
     Row(rf"I {_OFTEN}[like] {{thing}} (?:better|more) than (?P<old>[^,]{{1,60}})", "likes", "preference", "Prefers {thing} over {old}."),
@@ -177,6 +179,6 @@ ROWS: tuple[Row, ...] = (
     Row(r"I [study] {thing}", "studies", "profile", "Studies {thing}."),
     Row(r"I (?P<rest>[cycle] to work.*|[commute] .*|[work] from home.*|[work] remotely.*|[work] nights.*|[get] up at .*|[wake] up at .*|[be] on call every .*|[run] \w+ (?:k|km|miles) .*)", "routine", "preference", "{Rest}."),
     # What the user's things and team are
-    Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?:is|are) (?:now |currently |still )*(?:called |named )?(?P<rest>.*)", "@attr", "preference", "{Attr} is {rest}.", weak=True),
-    Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?P<rest>(?:(?:is|are) (?:hosted|deployed|kept|tracked|managed|stored)|runs?|lives?|sits?|starts?) (?:now )?(?:in|on|at|with|under) .*)", "@attr", "preference", "{Attr} {rest}.", weak=True),
+    Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?:is|are) (?:now |currently |still )*(?:called |named )?(?P<rest>.*)", "@attr", "preference", "{Attr} is {rest}.", weak=True, manner="is"),
+    Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?P<rest>(?:(?:is|are) (?:hosted|deployed|kept|tracked|managed|stored)|runs?|lives?|sits?|starts?) (?:now )?(?:in|on|at|with|under) .*)", "@attr", "preference", "{Attr} {rest}.", weak=True, manner="at"),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from app.llm import Kind
 from app.rules import slots
 from app.rules.lexicon import MOODS, PLACES
 from app.rules.patterns import ANY_TOOL, ROWS, Row
-from app.rules.subjects import TOOL_SUBJECT, canonical, fold, is_place, tool, value
+from app.rules.subjects import GIVEN_UP, TOOL_SUBJECT, canonical, fold, is_place, is_single_valued, tool, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Reading:
     `likes=False` says the opposite of the value, `closes` that it has ended, `ended` names another
     value that the text says is gone. `weak` readings leave room for other values of the subject,
     `changed` ones speak of a change. `end` is where the value ends in the text that was read, `item`
-    the value as it stands in `text`.
+    the value as it stands in `text`, `manner` a relation that holds with one thing at a time.
     """
 
     subject: str
@@ -32,6 +32,7 @@ class Reading:
     weak: bool = False
     changed: bool = False
     item: str = ""
+    manner: str = ""
 
 
 _ADVERBS = (
@@ -142,7 +143,7 @@ def _readings(row: Row, found: re.Match[str], text: str) -> Iterator[Reading]:
         filled[name] = reader(part) if reader else [part]
         if not filled[name]:
             return
-    if "attr" in said and "rest" in said and row.weak:
+    if "attr" in said and "rest" in said and row.manner in ("is", "at"):
         if not _attribute_holds(said["attr"], filled["rest"][0]):
             return
     for subject, kind, template in ((row.subject, row.kind, row.text), *row.also):
@@ -158,8 +159,9 @@ def _fill(row: Row, filled: dict[str, list[str]], text: str) -> Iterator[Reading
     for item in filled.get(main, [""]):
         words = one | {main: item} if main else one
         old = words.get("old") or ""
+        subject = _subject(row.subject, words, item)
         yield Reading(
-            subject=_subject(row.subject, words, item),
+            subject=subject,
             value=value(item),
             kind=_kind(row, words),
             text=_sentence(row.text, words),
@@ -167,9 +169,10 @@ def _fill(row: Row, filled: dict[str, list[str]], text: str) -> Iterator[Reading
             likes=row.likes,
             closes=row.closes,
             ended=value(old or words.get("oldplace") or words.get("oldorg") or ""),
-            weak=row.weak,
+            weak=row.weak and not (row.manner and is_single_valued(subject)),
             changed=row.changes or bool(_CHANGED.search(text)),
             item=item,
+            manner=row.manner,
         )
 
 
@@ -240,8 +243,6 @@ _DENIED = (
     (re.compile(r"(?:(?:i|we|i've|we've|i have|we have|(?:the )?user)(?: just| recently| finally| also)* )?(?:have )?(?:stopped|quit|ceased|given up|gave up) (?P<base>\w+ing\b.*)", re.I), "{ing}"),
     (re.compile(r"(?:(?:i|we|i've|we've|i have|we have|(?:the )?user)(?: just| recently| finally| also)* )?(?:given up|gave up|got rid of|dropped|ditched|abandoned|moved off|moved away from|migrated off|migrated away from|retired|decommissioned|removed|sold|(?:quit|stopped) (?=coffee|smoking|alcohol|sugar|caffeine|meat)|(?:am|are) done with) (?:of |the |my |our )?(?P<base>.+)", re.I), "any {base}"),
 )  # fmt: skip
-GIVEN_UP = "given up"
-"""The subject of "gave up X" where only X tells which fact has ended."""
 _DRINKS = re.compile(r"\b(?:coffee|tea|alcohol|beer|wine|soda|caffeine|espresso|milk|cola)\b", re.I)
 
 

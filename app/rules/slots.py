@@ -53,6 +53,12 @@ _PASSING = re.compile(
 )
 
 
+_DATES = (
+    r"(?:mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?|january|february|"
+    r"march|april|may|june|july|august|september|october|november|december|weekdays?|weekends?)\b"
+)
+
+
 def is_passing(text: str) -> bool:
     """Whether the words tie what is said to this moment or this task."""
     return bool(_PASSING.search(text))
@@ -177,8 +183,7 @@ def capital_org(raw: str) -> list[str]:
     """An employer where only the capital tells it from a task or a club."""
     found = org(raw)
     bad = re.match(
-        r"(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|January|February|March|April|"
-        r"May|June|July|August|September|October|November|December|I|Zoom|Slack|Discord|Teams|"
+        rf"(?:{_DATES}|I|Zoom|Slack|Discord|Teams|"
         r"Twitter|Facebook|LinkedIn|Reddit|Netflix|The)\b", raw
     )  # fmt: skip
     named = found and _CAPITAL.match(found[0]) and _CAPITAL.match(raw) and not found[0][0].isdigit()
@@ -247,6 +252,8 @@ def tools(raw: str) -> list[str]:
         text = re.sub(r"^(?:both|mostly|mainly|only|either|plain|currently) ", "", head(part))
         text = re.sub(r"^an? (?=\S+ (?:db|database|cluster)$)|^the ", "", text)
         if not text or _BAD_THING.match(text) or len(text.split()) > 4 or is_passing(part):
+            break
+        if re.match(_DATES, text, re.IGNORECASE):
             break
         if not tool(text) and not (_CAPITAL.search(text) and not is_place(text)):
             break
