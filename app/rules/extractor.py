@@ -34,7 +34,8 @@ _MOMENT = re.compile(
     re.IGNORECASE,
 )
 _DECLARES = re.compile(
-    r"(?:i|i'm|i've|we|we're|my|our|the|[A-Z][\w'-]*)\b.{2,160}", re.IGNORECASE
+    r"(?:(?i:i|i'm|i've|we|we're|my|our|the)|[A-Z][\w'-]*)\b(?! (?:following|assistant|system|user|"
+    r"instructions?|rule)\b)(?! (?i:can|may|am (?:allowed|cleared|authori[sz]ed)|have access)\b).{2,160}"
 )
 _TAKES_BACK = re.compile(
     r"(?:scratch|ignore|forget|strike|disregard) (?:that|it|what i (?:just )?said)|never ?mind(?: that)?",
@@ -121,7 +122,7 @@ def _with_reason(rule: Reading, piece: Clause, following: Clause | None) -> Read
     if following is None or following.whole != piece.whole or rule.closes:
         return rule
     reason = following.text.rstrip(" .!")
-    ours = re.match(r"(?:we|we're|i|i'm|it's|our|my|they)\b", reason, re.IGNORECASE)
+    ours = re.match(r"(?:we|we're|it's|our|they)\b", reason, re.IGNORECASE)
     own_fact = (order(reason) and "by contract" not in reason) or read(reason, said=True)
     text = f"{rule.text.rstrip('.')}; {reason}."
     return replace(rule, text=text) if ours and not own_fact and len(text) <= MAX_TEXT else rule
@@ -129,7 +130,8 @@ def _with_reason(rule: Reading, piece: Clause, following: Clause | None) -> Read
 
 def _asked_for(text: str) -> list[Reading]:
     """Anything plain that the user asked to have remembered."""
-    if not _DECLARES.fullmatch(text) or slots.is_passing(text) or len(text.split()) < 3:
+    orders = re.match(r"(?:Run|Treat|Store|Export|Skip|Say|Put|Keep|Do|Be|Disregard|Ignore)\b", text)
+    if not _DECLARES.fullmatch(text) or orders or slots.is_passing(text) or len(text.split()) < 3:
         return []
     said = in_third_person(text)
     known = understand(said)

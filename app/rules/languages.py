@@ -77,8 +77,17 @@ _FOREIGN_FOLLOWERS = re.compile(
 )
 
 
+_ONCE = re.compile(
+    r"\b(?:asta|această|diese\w*|dieses|nur für|heute|esta|este|hoy|cette|aujourd'hui|questa|oggi|"
+    r"essa|hoje|azi|acum doar)\b",
+    re.IGNORECASE,
+)
+
+
 def read_foreign(text: str) -> Iterator[tuple[int, Reading]]:
     """(where it starts, what is read) for each piece that one of the patterns fits."""
+    if _ONCE.search(text):
+        return
     at = 0
     for joint in [*_JOINTS.finditer(text), None]:
         end = joint.start() if joint else len(text)

@@ -123,7 +123,7 @@ _ORDERS = tuple(
         r"(?:please )?(?:only )?(?:answer|reply|respond|write|speak|talk|communicate)(?: to me| back| with me)?(?: only| always)? in (?P<lang>[^\W\d_]{4,12})(?: only| always| please| from now on|,? .*)?",
         r"(?:please )?keep (?:your |the |all )?(?:answers|replies|responses|explanations) .*",
         r"(?:please )?(?:use|give me|stick to|show) (?:metric|imperial|celsius|fahrenheit|24[- ]hour|british (?:english|spelling)|american (?:english|spelling)|tabs|the metric system)\b.*",
-        r"(?:please )?address me .*",
+        r"(?:please )?(?:address me|switch (?:me )?back to) .*",
         r"no (?P<what>emojis|meetings|calls|deploys|deployments|releases|jargon|fluff)\b.*",
     )
 )
@@ -183,7 +183,8 @@ def order(text: str) -> Reading | None:
     if again:
         base = _rule(again["base"], likes=True)
         return replace(base, closes=True, text=f"May {again['base']} again.", changed=True)
-    if _NOT_ORDERS.match(text) or len(text) > 180:
+    called = re.search(r"(?<!n't )(?<!not )(?<!never )(?<!stop )\bcall me \S+$", text, re.IGNORECASE)
+    if called or _NOT_ORDERS.match(text) or len(text) > 180:
         return None
     for pattern in _ORDERS:
         found = pattern.fullmatch(text)

@@ -51,6 +51,11 @@ _WORK = (
     r"dissertation|website|course|library|platform|product|memoir|album|podcast|blog|plugin|tool|"
     r"service|documentary|screenplay|extension|side project|band|shop|store)\b"
 )
+_HABIT = (
+    "[use]|[write]|[start]|[test]|[ignore]|[book]|[fly]|[travel]|[sit]|[order]|[wear]|[work]|"
+    "[take]|[buy]|[cook]|[train]|[read]|[pay]|[deploy]|[commit]|[squash]|[document]|[shop]|"
+    "[cycle]|[carry]|[stay]|[listen]|[watch]|[sleep]|[walk]|[bring]|[pack]"
+)
 _OFTEN = r"(?:really |absolutely |also |always |just |do |usually |generally |much |strongly )*"
 _BY = r"(?:by|before|this year|next year|some ?day|one day|eventually|within|in (?:the )?(?:spring|summer|autumn|fall|winter|20\d\d))"
 
@@ -58,7 +63,7 @@ ROWS: tuple[Row, ...] = (
     # Who the user is
     Row(r"my (?:full |first |user )?name(?: is|'s| was always) {name}", "name", "profile", "Name is {name}."),
     Row(r"I [be] called {name}", "name", "profile", "Name is {name}."),
-    Row(r"(?:please |just |you can |everyone |everybody |people |friends |they )?calls? me {name}", "preferred name", "profile", "Goes by {name}.", bare=True),
+    Row(r"(?:from now on,? |please |just |you can |everyone |everybody |people |friends |they )*calls? me {name}", "preferred name", "profile", "Goes by {name}.", bare=True),
     Row(r"I [go] by {name}", "preferred name", "profile", "Goes by {name}."),
     Row(r"I [be!] {Name}, {role}", "name", "profile", "Name is {Name}.", also=(("role", "profile", "Is {role}."),)),
     Row(r"I [be!] {Name}", "name", "profile", "Name is {Name}."),
@@ -77,7 +82,8 @@ ROWS: tuple[Row, ...] = (
     Row(r"based in {place}", "home city", "profile", "Lives in {place}."),
     Row(r"my (?:home (?:city|town)|city|current city) is {place}", "home city", "profile", "Lives in {place}."),
     Row(r"(?:i|user)(?: have| has| just| recently)* (?:moved|relocated) (?:here |over |back )?from {oldplace} to {Place}", "home city", "profile", "Moved from {oldplace} to {Place}.", changes=True),
-    Row(r"(?:we|i|user)? ?(?:have|has|just|recently|finally| )*(?:moved|relocated) (?:here |over |back |house )?(?:to|into) {Place}", "home city", "profile", "Moved to {Place}.", changes=True),
+    Row(r"we (?:(?:have|just|recently|finally) )*(?:moved|relocated) (?:here |over |back |house )?(?:from .{2,30} )?to {City}", "home city", "profile", "Moved to {City}.", changes=True),
+    Row(r"(?:(?:i|user) )?(?:(?:have|has|just|recently|finally) )*(?:moved|relocated) (?:here |over |back |house )?(?:to|into) {Place}", "home city", "profile", "Moved to {Place}.", changes=True),
     Row(r"moved from {oldplace} to {Place}", "home city", "profile", "Moved from {oldplace} to {Place}.", changes=True),
     Row(r"my (?:family and i|wife and i|husband and i|partner and i) (?:live in|moved to) {place}", "home city", "profile", "Lives in {place}."),
     # Work
@@ -126,11 +132,14 @@ ROWS: tuple[Row, ...] = (
     Row(r"I [be] trying to (?P<rest>(?:learn|quit|lose|save|get better at|become|eat|cut down|stop|finish my) .*)", "goals", "goal", "Is trying to {rest}."),
     Row(rf"I (?:[want]|[hope]|[plan]|[aim]|would like|[intend]|[be] planning|[be] aiming|[be] going) to (?P<rest>.* {_BY}\b.*)", "goals", "goal", "Wants to {rest}."),
     # Stack and tools
-    Row(r"I (?:have |has |just |recently |finally |fully |also )*(?:migrated|switched|moved|changed|went|converted|upgraded) (?:\w+ ){0,4}?from {old} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
+    Row(r"I (?:have |has |just |recently |finally |fully |also )*(?:migrated|switched|changed|went|converted|upgraded|transitioned) (?:\w+ ){0,4}?from {old} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
+    Row(r"I (?:have |has |just |recently |finally |fully |also )*moved (?:\w+ ){0,4}?from {old} (?:over )?to {known}", ANY_TOOL, "preference", "Switched from {old} to {known}.", changes=True),
+    Row(r"I (?:have |has |just |recently |finally |fully |also )*moved (?:\w+ ){0,4}?from {oldknown} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {oldknown} to {tools}.", changes=True),
     Row(r"(?:migrated|switched|moved) from {old} to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True, bare=True),
     Row(r"I (?:have |has |just |recently |finally )*(?:replaced|swapped(?: out)?|ditched|dropped) {old} (?:with|for|in favou?r of|by) {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
     Row(r"I (?:now )?[use] {tools} instead of {old}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
-    Row(r"I (?:have |has |just |recently |finally |fully |now )*(?:migrated|switched|moved|changed|converted)(?: \w+){0,3}? (?:over )?to {tools}", ANY_TOOL, "preference", "Switched to {tools}.", changes=True),
+    Row(r"I (?:have |has |just |recently |finally |fully |now )*(?:migrated|switched|moved|changed|converted)(?: \w+){0,3}? (?:over )?to {known}", ANY_TOOL, "preference", "Switched to {known}.", changes=True),
+    Row(r"we (?:have |just |recently |finally |fully |now )*(?:migrated|switched)(?: \w+){0,3}? (?:over )?to {tools}", ANY_TOOL, "preference", "Switched to {tools}.", changes=True),
     Row(r"(?:migrated|switched) to {tools}", ANY_TOOL, "preference", "Switched to {tools}.", changes=True),
     Row(r"my (?:main |primary |production |current )?(?:database|db|data store) (?:is|is now|runs on) {tools}", ANY_TOOL, "preference", "Database is {tools}."),
     Row(r"my (?:tech )?stack (?:is|consists of|includes) {tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
@@ -176,9 +185,12 @@ ROWS: tuple[Row, ...] = (
     # Habits
     Row(r"I [drive] (?P<rest>(?:an?|my) .*)", "car", "profile", "Drives {rest}."),
     Row(r"I (?P<how>[play]|[collect]|[coach]|[maintain]|[volunteer]|[teach]|[support]|[practice]|[own]) {thing}", "@how", "preference", "{How} {thing}."),
+    Row(r"I (?P<how>[develop]|[build]|[design]|[sell]|[manage]|[lead]|[oversee]|[edit]|[supervise]) (?!to\b){thing}", "work", "profile", "{How} {thing}."),
+    Row(rf"I (?P<how>always|never|usually|mostly|only) (?P<rest>(?:{_HABIT}) .*)", "habits", "preference", "{How} {rest}."),
     Row(r"I [study] {thing}", "studies", "profile", "Studies {thing}."),
     Row(r"I (?P<rest>[cycle] to work.*|[commute] .*|[work] from home.*|[work] remotely.*|[work] nights.*|[get] up at .*|[wake] up at .*|[be] on call every .*|[run] \w+ (?:k|km|miles) .*)", "routine", "preference", "{Rest}."),
     # What the user's things and team are
+    Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?:is|are) (?:called|named) {{rest}}", "@attr", "preference", "{Attr} is called {rest}.", manner="named"),
     Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?:is|are) (?:now |currently |still )*(?:called |named )?(?P<rest>.*)", "@attr", "preference", "{Attr} is {rest}.", weak=True, manner="is"),
     Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?P<rest>(?:(?:is|are) (?:hosted|deployed|kept|tracked|managed|stored)|runs?|lives?|sits?|starts?) (?:now )?(?:in|on|at|with|under) .*)", "@attr", "preference", "{Attr} {rest}.", weak=True, manner="at"),
 )  # fmt: skip

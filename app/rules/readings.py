@@ -45,7 +45,7 @@ _WHO_BE_SURELY = r"(?:i am|we are|(?:the )?user is) "
 _MY = r"(?:my|our|the user's|user's|their|his|her|the) "
 _IRREGULAR = {"have": "has", "go": "goes", "do": "does", "be": "is", "am": "is", "are": "is"}
 _LIST_SLOTS = re.compile(r"\{(\w+)\}")
-_SIDE_SLOTS = frozenset({"old", "oldplace", "oldorg", "how", "attr", "who"})
+_SIDE_SLOTS = frozenset({"old", "oldplace", "oldorg", "oldknown", "how", "attr", "who"})
 
 
 def third_form(verb: str) -> str:
@@ -168,7 +168,7 @@ def _fill(row: Row, filled: dict[str, list[str]], text: str) -> Iterator[Reading
             end=end,
             likes=row.likes,
             closes=row.closes,
-            ended=value(old or words.get("oldplace") or words.get("oldorg") or ""),
+            ended=value(old or words.get("oldplace") or words.get("oldorg") or words.get("oldknown") or ""),
             weak=row.weak and not (row.manner and is_single_valued(subject)),
             changed=row.changes or bool(_CHANGED.search(text)),
             item=item,
@@ -209,7 +209,7 @@ def _sentence(template: str, words: dict[str, str]) -> str:
         part = words.get(small, "")
         if small in ("how", "rest"):
             first, _, others = part.partition(" ")
-            known = first.lower() in ("grew", "studied") or first.endswith("s")
+            known = first.lower() in ("grew", "studied", "always", "never", "usually", "mostly", "only") or first.endswith("s")
             part = " ".join(filter(None, [first if known else third_form(first.lower()), others]))
         return part[:1].upper() + part[1:]
 

@@ -64,7 +64,7 @@ def is_passing(text: str) -> bool:
     return bool(_PASSING.search(text))
 
 
-_ASIDES = re.compile(r" \(|, (?:like|e\.g|such|for|especially|mostly|mainly|even|usually|or|ever) | (?:in the end|at last|for good)\b")
+_ASIDES = re.compile(r" \(|, (?:like|e\.g|such|for|especially|mostly|mainly|even|usually|or|ever|he|she|they|it|we|so|plan|please) | (?:in the end|at last|for good)\b")
 
 
 def trim(raw: str) -> str:
@@ -263,6 +263,16 @@ def tools(raw: str) -> list[str]:
     return found
 
 
+def known_tools(raw: str) -> list[str]:
+    """Known products only, where the sentence alone could be about anything."""
+    return [name for name in tools(raw) if tool(name)]
+
+
+def city(raw: str) -> list[str]:
+    """A well-known place only."""
+    return [name for name in place(raw) if is_place(name)]
+
+
 def practice(raw: str) -> list[str]:
     """Something a team uses that needn't be a product ("trunk-based development")."""
     text = trim(raw)
@@ -316,5 +326,6 @@ READERS: dict[str, Callable[[str], list[str]]] = {
     "name": name, "Name": capital_name, "place": place, "Place": capital_place, "org": org,
     "Org": capital_org, "role": role, "Role": titled_role, "anyrole": any_role, "lang": language,
     "tools": tools, "practice": practice, "thing": thing, "things": things, "rest": rest,
-    "number": digits, "old": tools, "oldorg": capital_org, "oldplace": capital_place,
+    "number": digits, "old": tools, "oldorg": capital_org,
+    "oldknown": known_tools, "known": known_tools, "City": city, "oldplace": capital_place,
 }  # fmt: skip
