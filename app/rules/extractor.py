@@ -8,6 +8,7 @@ from app.llm import Candidate, Extraction, Statement, Turn
 from app.rules import slots
 from app.rules.judge import understand
 from app.rules.languages import read_foreign
+from app.rules.patterns import INTRODUCED
 from app.rules.orders import chosen, order
 from app.rules.readings import Reading, read
 from app.rules.sentences import Clause, clauses, ends_play, readable, sentences, starts_play
@@ -47,6 +48,18 @@ _MEANT = re.compile(
 )
 _NOT_BUT = re.compile(
     r"(?:i'?m )?not (?P<old>[\w .'-]{2,40}?),? (?:but|only|just|rather) (?P<new>.{2,60})", re.IGNORECASE
+)
+
+
+_COMMANDS = re.compile(
+    r"(?:please|be|always|never|don't|do not|use|keep|write|answer|reply|respond|speak|call|stop|"
+    r"give|show|no|avoid|from now on|make)\b",
+    re.IGNORECASE,
+)
+_GREETS = re.compile(
+    r"\W*(?:(?:hi|hello|hey|good (?:morning|evening|afternoon)|morning|evening|greetings|there|all|"
+    r"everyone|team)\b[\s,!.:-]*)*",
+    re.IGNORECASE,
 )
 
 
@@ -95,19 +108,24 @@ def _read_turn(turn: Turn, found: list[_Found]) -> None:
         following = pieces[at + 1] if at + 1 < len(pieces) else None
         if reason and reason in piece.text:
             continue
-        readings = _of_clause(piece, following)
+        before = pieces[at - 1].text if at else ""
+        readings = _of_clause(piece, following, before)
         if not readings and found and _corrects(piece, turn, found):
             continue
         for reading in readings:
+            if reading.subject == INTRODUCED:
+                if piece.start == 0 or not _GREETS.fullmatch(turn.text[: piece.start]):
+                    continue
+                reading = replace(reading, subject="name")
             reason = reading.text.partition("; ")[2].rstrip(".")
             quote = turn.text[piece.start : piece.start + min(reading.end, len(piece.text))]
             found.append(_Found(turn, piece, reading, quote))
     found.extend(_foreign(turn) if not pieces or not found or found[-1].turn is not turn else ())
 
 
-def _of_clause(piece: Clause, following: Clause | None) -> list[Reading]:
+def _of_clause(piece: Clause, following: Clause | None, before: str) -> list[Reading]:
     text = piece.text.rstrip(" ,;:.!")
-    if rule := order(text):
+    if (rule := order(text)) and not _goes_on(piece, text, before):
         return [_with_reason(rule, piece, following)]
     if _UNCERTAIN.search(text) and not _STILL_SURE.search(text):
         return []
@@ -115,6 +133,13 @@ def _of_clause(piece: Clause, following: Clause | None) -> list[Reading]:
         return []
     readings = [chosen(reading, text) for reading in read(text, said=True, actor=piece.actor)]
     return readings or (_asked_for(text) if piece.asked else [])
+
+
+def _goes_on(piece: Clause, text: str, before: str) -> bool:
+    """Whether "always …" goes on about somebody ("they are kind and always make us smile")."""
+    bare = re.match(r"(?:always|never)\b", text, re.IGNORECASE)
+    tied = re.fullmatch(r",? ?(?:and|but|as|since)", piece.joint)
+    return bool(bare and tied and not _COMMANDS.match(before))
 
 
 def _with_reason(rule: Reading, piece: Clause, following: Clause | None) -> Reading:

@@ -66,6 +66,7 @@ _TABLE = tuple(
     (re.compile(rf"(?:{lead}) (?P<rest>.{{1,80}})", re.IGNORECASE), slot, subject, kind)
     for lead, slot, subject, kind in _ROWS
 )
+_ANY = re.compile("|".join(lead for lead, *_ in _ROWS), re.IGNORECASE)
 _JOINTS = re.compile(r" ?[,;:] ?| (?:und|y|et|și|si|e|aber|pero|mais|dar|ma|mas) (?=\w)|[.!?]+ ?")
 _GREETING = re.compile(
     r"(?:(?:hallo|hi|hola|salut|bonjour|bună|buna|olá|ola|oi|ciao|hey|und|y|et|și|e)[,!]? )+", re.I
@@ -86,7 +87,7 @@ _ONCE = re.compile(
 
 def read_foreign(text: str) -> Iterator[tuple[int, Reading]]:
     """(where it starts, what is read) for each piece that one of the patterns fits."""
-    if _ONCE.search(text):
+    if not _ANY.search(text) or _ONCE.search(text):
         return
     at = 0
     for joint in [*_JOINTS.finditer(text), None]:

@@ -91,6 +91,7 @@ def _compiled(*, bare: bool) -> tuple[tuple[re.Pattern[str], Row], ...]:
 
 
 _SAID, _STORED = _compiled(bare=False), _compiled(bare=True)
+_BARE = tuple((pattern, row) for pattern, row in _SAID if row.bare)
 _CHANGED = re.compile(
     r"\b(?:now|switched|migrated|moved|relocated|instead|replaced|no longer|from now on|nowadays|"
     r"these days|started|joined|left|new|changed|again|back to|anymore|any more|became|swapped|"
@@ -104,6 +105,7 @@ _SHORT_FORMS = (
     (re.compile(r"\b(i)'?m\b", re.IGNORECASE), r"\1 am"),
     (re.compile(r"\b(i)'?ve\b|\b(we)'ve\b", re.IGNORECASE), r"\1\2 have"),
     (re.compile(r"\b(we)'re\b", re.IGNORECASE), r"\1 are"),
+    (re.compile(r"\b(i|we)'d\b", re.IGNORECASE), r"\1 would"),
 )
 
 
@@ -124,9 +126,8 @@ def read(text: str, *, said: bool = False, actor: str = "") -> list[Reading]:
         return [r for r in _closings(*ending, said=said)]
     plain = _long_forms(text)
     speaks = bool(actor or _SAID_BY_USER.match(text)) or not said
-    for pattern, row in _SAID if said and not actor else _STORED:
-        if not (speaks or row.bare):
-            continue
+    table = _STORED if not said or actor else _SAID if speaks else _BARE
+    for pattern, row in table:
         found = pattern.match(plain)
         if found and (readings := list(_readings(row, found, text))):
             return readings
@@ -200,6 +201,23 @@ def _kind(row: Row, words: dict[str, str]) -> Kind:
     return row.kind
 
 
+_FREQUENCY = frozenset({"always", "never", "usually", "mostly", "only"})
+_INNER = (
+    (re.compile(r"\b(?:my|our)\b"), "their"),
+    (re.compile(r"\b(?:myself|ourselves)\b"), "themselves"),
+    (re.compile(r"\b(?:i|I) am\b"), "they are"),
+    (re.compile(r"\bI\b"), "they"),
+    (re.compile(r"\bme\b"), "them"),
+)
+
+
+def of_them(text: str) -> str:
+    """The user's "my" and "me", seen from outside."""
+    for pattern, word in _INNER:
+        text = pattern.sub(word, text)
+    return text
+
+
 def _sentence(template: str, words: dict[str, str]) -> str:
     def put(found: re.Match[str]) -> str:
         name = found[1]
@@ -209,11 +227,14 @@ def _sentence(template: str, words: dict[str, str]) -> str:
         part = words.get(small, "")
         if small in ("how", "rest"):
             first, _, others = part.partition(" ")
-            known = first.lower() in ("grew", "studied", "always", "never", "usually", "mostly", "only") or first.endswith("s")
+            known = first.lower() in _FREQUENCY | {"grew", "studied"} or first.endswith("s")
             part = " ".join(filter(None, [first if known else third_form(first.lower()), others]))
         return part[:1].upper() + part[1:]
 
-    text = _LIST_SLOTS.sub(put, template)
+    if words.get("how", "").lower() in _FREQUENCY and "rest" in words:
+        verb, _, others = words["rest"].partition(" ")
+        words = words | {"rest": f"{third_form(verb.lower())} {others}"}
+    text = of_them(_LIST_SLOTS.sub(put, template))
     return text[: slots.MAX_VALUE + 70].rstrip(" .") + "."
 
 
@@ -226,7 +247,7 @@ def _attribute_holds(attribute: str, said: str) -> bool:
         return False
     if canonical(attribute) in _FREE_VALUES:
         return True
-    named = re.search(r"[A-ZÀ-Þ0-9]", said) and not re.match(r"I\b", said)
+    named = re.search(r"[A-ZÀ-Þ0-9]", said) and not re.search(r"\bI\b", said)
     return bool(named or tool(said) or is_place(said) or fold(said) in PLACES)
 
 
@@ -250,6 +271,8 @@ def end_of(text: str) -> tuple[str, str] | None:
     """(how the ended statement begins, the rest) where the text says that something has ended."""
     if re.match(r"(?:i|we)(?:'ve| have)? (?:quit|stopped|left) my job\b", text, re.IGNORECASE):
         return None
+    if re.search(r" (?:for|with|in favou?r of|to) [A-Z]\w+", text):
+        return None
     for pattern, shape in _DENIED:
         if found := pattern.match(text):
             base = found["base"].strip(" .!")
@@ -263,7 +286,8 @@ def end_of(text: str) -> tuple[str, str] | None:
 
 def _closings(how: str, base: str, *, said: bool) -> Iterator[Reading]:
     if how == "any":
-        yield _ended_thing(slots.head(base))
+        if thing := slots.thing(slots.head(base)):
+            yield _ended_thing(thing[0])
         return
     lead = "i am " if how == "be" else "i "
     for reading in read(lead + base):

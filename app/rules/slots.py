@@ -64,7 +64,7 @@ def is_passing(text: str) -> bool:
     return bool(_PASSING.search(text))
 
 
-_ASIDES = re.compile(r" \(|, (?:like|e\.g|such|for|especially|mostly|mainly|even|usually|or|ever|he|she|they|it|we|so|plan|please) | (?:in the end|at last|for good)\b")
+_ASIDES = re.compile(r" \(|,? '?cause |, but\b|, (?:and (?:i|it|they|we|he|she)|like|e\.g|such|for|especially|mostly|mainly|even|usually|or|ever|he|she|they|it|we|so|plan|please) | (?:in the end|at last|for good)\b")
 
 
 def trim(raw: str) -> str:
@@ -203,6 +203,13 @@ _VERBAL = re.compile(
 )
 
 
+_TITLES = re.compile(
+    r"(?:c[teofism]o|vp|head of|lead|senior|junior|chief|principal|staff|platform|software|data|product|"
+    r"director|professor|(?:co-?)?founder|owner|freelance|assistant|associate|deputy|managing)\b",
+    re.IGNORECASE,
+)
+
+
 def role(raw: str) -> list[str]:
     """An occupation with its article: "a platform engineer"."""
     text = re.split(r",| (?:at|for|in|with|and|but|who|from|by|on|based|working|these|here|since) ", raw, 2)[0]
@@ -211,6 +218,9 @@ def role(raw: str) -> list[str]:
     if not bare or len(bare.split()) > 6 or not is_role(bare) or is_passing(text):
         return []
     if _VERBAL.search(bare):
+        return []
+    untitled = not re.match(r"(?:an?|the|our|your|their) ", text, re.I)
+    if untitled and not _TITLES.match(bare):
         return []
     if re.match(r"(?:bit|lot|huge|big|terrible|bad|happy|heavy|light|slow|fast|little|long-?time|"
                 r"first-?time|new|regular|paying|frequent|great|proud|total|complete|native|fluent|"
@@ -222,7 +232,8 @@ def role(raw: str) -> list[str]:
 
 def titled_role(raw: str) -> list[str]:
     """An occupation said without article: "work as lead architect", "CTO"."""
-    found = role(raw)
+    found = role(raw) or role(f"the {raw}")
+    found = [text.removeprefix("the ") if not raw.startswith("the ") else text for text in found]
     return [f"{'an' if found[0][0].lower() in 'aeio' else 'a'} {found[0]}"] if (
         found and not re.match(r"(?:an?|the|our|their) ", found[0], re.I)
     ) else found  # fmt: skip
@@ -249,7 +260,7 @@ def tools(raw: str) -> list[str]:
     """Known products or proper names, as many as are listed."""
     found = []
     for part in split_list(raw):
-        text = re.sub(r"^(?:both|mostly|mainly|only|either|plain|currently) ", "", head(part))
+        text = re.sub(r"^(?:both|mostly|mainly|only|either|plain|currently|sometimes|also|some) ", "", head(part))
         text = re.sub(r"^an? (?=\S+ (?:db|database|cluster)$)|^the ", "", text)
         if not text or _BAD_THING.match(text) or len(text.split()) > 4 or is_passing(part):
             break
@@ -286,20 +297,41 @@ def split_list(raw: str) -> list[str]:
     return [p.strip() for p in re.split(r",(?: and)? | and | & | \+ | plus | as well as ", raw) if p.strip()]
 
 
+_DEICTIC = re.compile(
+    r"\b(?:this|these|those|it|him|her|them|you|your|yours|their|his|each other|that (?:one|way|day|"
+    r"idea|song|movie|film|show|book|place|photo|pic|picture|too|about|said))\b|(?:\bthat|\bto|\btogether)$",
+    re.IGNORECASE,
+)
+_BAD_START = re.compile(
+    r"(?:was|is|are|were|to that|to it|from|up|for|with|against|around|along|in|on|at|also|and|or|(?:playing|working|doing|being|having|getting|"
+    r"going|making|trying|seeing|talking)$)",
+    re.IGNORECASE,
+)
+
+
 def thing(raw: str) -> list[str]:
     """What somebody likes, has or does: a short noun phrase or activity."""
     text = trim(raw)
     if not text or _BAD_THING.match(text) or is_passing(raw) or len(text) > MAX_VALUE:
         return []
-    if len(text.split()) > 12:
+    if len(text.split()) > 12 or _DEICTIC.search(text) or _BAD_START.match(text):
         return []
     if text.count(",") == 1 and " and " not in text:
         text = text.split(",")[0]
     parts = split_list(text)
-    if len(parts) > 2 and all(len(part.split()) <= 4 for part in parts):
+    if len(parts) > 2 and "," in text and all(len(part.split()) <= 4 for part in parts):
         return [trim(part) for part in parts]
-    each = [part for part in parts if part.split()[0].endswith("ing") or _CAPITAL.match(part)]
-    return parts if len(parts) == 2 and len(each) == 2 else [text]
+    gerunds = all(part.split()[0].endswith("ing") for part in parts)
+    named = all(_CAPITAL.match(part) for part in parts)
+    return parts if len(parts) == 2 and (gerunds or named) else [text]
+
+
+def liked(raw: str) -> list[str]:
+    """What somebody likes as such, not the thing at hand ("the soup")."""
+    at_hand = re.match(
+        r"the (?!outdoors|sea|ocean|beach|mountains|opera|theat|gym|cold|heat|rain|snow|country|[A-Z])", raw
+    )
+    return [] if at_hand else thing(raw)
 
 
 def things(raw: str) -> list[str]:
@@ -325,7 +357,7 @@ def digits(raw: str) -> list[str]:
 READERS: dict[str, Callable[[str], list[str]]] = {
     "name": name, "Name": capital_name, "place": place, "Place": capital_place, "org": org,
     "Org": capital_org, "role": role, "Role": titled_role, "anyrole": any_role, "lang": language,
-    "tools": tools, "practice": practice, "thing": thing, "things": things, "rest": rest,
+    "tools": tools, "practice": practice, "thing": thing, "liked": liked, "things": things, "rest": rest,
     "number": digits, "old": tools, "oldorg": capital_org,
     "oldknown": known_tools, "known": known_tools, "City": city, "oldplace": capital_place,
 }  # fmt: skip
