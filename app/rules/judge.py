@@ -112,7 +112,8 @@ class RulesJudge:
 
 def _compare(was: Reading, says: Reading) -> Verdict:
     related = same_subject(was.subject, says.subject)
-    if says.ended and _covers(says.ended, was.value) and related and was.likes:
+    weighs = says.manner != "over" or was.manner == "over"
+    if says.ended and weighs and _covers(says.ended, was.value) and related and was.likes:
         return _REPLACED
     if not related:
         return _APART
@@ -123,9 +124,15 @@ def _compare(was: Reading, says: Reading) -> Verdict:
         return _SAME_VALUE if same and was.closes else _UNSURE
     if was.closes:
         return _UNSURE
+    if same and _numbers(was.text) != _numbers(says.text):
+        return _UNSURE
     if same:
         return _SAME_VALUE if was.likes == says.likes else _OPPOSITE
     return _other_value(was, says)
+
+
+def _numbers(text: str) -> list[str]:
+    return re.findall(r"\d+", text)
 
 
 def _covers(ended: str, held: str) -> bool:

@@ -112,7 +112,7 @@ RELATIVES = (
 )
 PETS = (
     "dog|cat|puppy|kitten|parrot|rabbit|hamster|horse|pony|tortoise|turtle|goldfish|bird|budgie|"
-    "ferret|guinea pig|snake|lizard|gecko|chicken|hen|greyhound|labrador|beagle|poodle|dachshund"
+    "ferret|guinea pig|snake|lizard|gecko|chicken|hen|greyhound|labrador|retriever|shepherd|terrier|collie|spaniel|corgi|pug|husky|doberman|mutt|tabby|siamese|beagle|poodle|dachshund"
 )
 
 ATTRIBUTES = (

@@ -102,7 +102,7 @@ _FOR_GOOD = (
     r"every time|each time|for the rest of our chats|until i say otherwise)"
 )
 _STYLE = (
-    r"(?:emojis?|jargon|markdown|bullet points?|bullets|exclamation marks?|small talk|buzzwords?|"
+    r"(?:emojis?|jargon|markdown|bullet points?|bullet lists?|bullets|lists|walls of text|exclamation marks?|small talk|buzzwords?|"
     r"abbreviations|slang|em dashes|preambles?|fluff|filler|pleasantries|disclaimers?|caps|"
     r"sugarcoat\w*|apologi[sz]\w*|flatter\w*|semicolons|passive voice|clich[eé]s|headings|tables)"
 )
@@ -138,7 +138,7 @@ _TEAM = tuple(
         rf"(?:we|the team|our team|my team|everyone here|(?:\w+'s|this) team)(?: all)? (?:only |never |always )*(?:{_DO}|deploys|ships|releases|rotates?|squash|rebase|pin|require|requires|rotate|follow|sprint)\b.*\b(?:only|never|always|every|each)\b.*",
         rf"(?:we|the team|our team|my team|\w+'s team) (?:only|never|always) (?:{_DO}|deploys|ships|releases|merges|rotates?|squash|rebase|pin|require)\b.*",
         rf"(?:we|the team|our team|my team) (?:deploys?|ships?|releases?) (?:on|any|every) .*(?:{_DAYS}).*",
-        r"(?:i am|i'm) (?:not allowed to|required to|only allowed to) .*",
+        r"(?:i am|i'm|we're|we are) (?:not allowed to|required to|only allowed to) .*",
         r"(?:we|our team) (?:must|have to|are required to|are not allowed to|aren't allowed to|can't use|cannot use|may not use|are only allowed to|can only|may only|need to keep) .*",
         r"(?:we are|we're|i'm|i am) (?:\S+ ){0,6}(?:by contract|by law|by policy)\b.*",
         r"(?:(?:every|each|all|our|the) )*(?:prs?|pull requests?|commits?|merges?|releases?|deploys?|deployments?|branches|tests?|migrations|docs|docstrings|code) (?:must|needs?|requires?|have to|has to|are always|is always|should always|are (?:all )?(?:written|done|run) (?:with|in|on)|(?:happen|go out|are) (?:only )?on|should be written) .*",

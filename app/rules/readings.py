@@ -45,7 +45,7 @@ _WHO_BE_SURELY = r"(?:i am|we are|(?:the )?user is) "
 _MY = r"(?:my|our|the user's|user's|their|his|her|the) "
 _IRREGULAR = {"have": "has", "go": "goes", "do": "does", "be": "is", "am": "is", "are": "is"}
 _LIST_SLOTS = re.compile(r"\{(\w+)\}")
-_SIDE_SLOTS = frozenset({"old", "oldplace", "oldorg", "oldknown", "how", "attr", "who"})
+_SIDE_SLOTS = frozenset({"old", "oldplace", "oldorg", "oldknown", "over", "how", "attr", "who"})
 
 
 def third_form(verb: str) -> str:
@@ -124,9 +124,10 @@ def read(text: str, *, said: bool = False, actor: str = "") -> list[Reading]:
     ending = end_of(text)
     if ending:
         return [r for r in _closings(*ending, said=said)]
-    plain = _long_forms(text)
-    speaks = bool(actor or _SAID_BY_USER.match(text)) or not said
-    table = _STORED if not said or actor else _SAID if speaks else _BARE
+    named = _SAID_BY_USER.match(text)
+    plain = _long_forms(f"{actor} {text}" if actor and not named else text)
+    speaks = bool(actor or named) or not said
+    table = _STORED if not said else _SAID if speaks else _BARE
     for pattern, row in table:
         found = pattern.match(plain)
         if found and (readings := list(_readings(row, found, text))):
@@ -159,7 +160,7 @@ def _fill(row: Row, filled: dict[str, list[str]], text: str) -> Iterator[Reading
     end = max((text.rfind(v) + len(v) for v in filled.get(main, []) if v in text), default=len(text))
     for item in filled.get(main, [""]):
         words = one | {main: item} if main else one
-        old = words.get("old") or ""
+        old = words.get("old") or words.get("over") or ""
         subject = _subject(row.subject, words, item)
         yield Reading(
             subject=subject,
@@ -167,7 +168,7 @@ def _fill(row: Row, filled: dict[str, list[str]], text: str) -> Iterator[Reading
             kind=_kind(row, words),
             text=_sentence(row.text, words),
             end=end,
-            likes=row.likes,
+            likes=row.likes and not row.closes,
             closes=row.closes,
             ended=value(old or words.get("oldplace") or words.get("oldorg") or words.get("oldknown") or ""),
             weak=row.weak and not (row.manner and is_single_valued(subject)),
@@ -289,8 +290,7 @@ def _closings(how: str, base: str, *, said: bool) -> Iterator[Reading]:
         if thing := slots.thing(slots.head(base)):
             yield _ended_thing(thing[0])
         return
-    lead = "i am " if how == "be" else "i "
-    for reading in read(lead + base):
+    for reading in (read(f"i {base}") if how != "be" else []) or read(f"i am {base}"):
         text = f"No longer {reading.text[0].lower()}{reading.text[1:]}"
         yield replace(reading, text=text, closes=True, likes=not reading.likes, weak=False,
                       changed=True, end=10_000)  # fmt: skip

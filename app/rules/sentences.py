@@ -215,6 +215,7 @@ _STARTS = (
 _SPLIT = re.compile(
     rf" ?[;—–(\[] ?| -{{1,2}} |: (?={_STARTS})"
     rf"|,? (?:and|but|so|because|cause|cuz|since|as|plus|&|\+) (?={_STARTS}|{_ASKING}\b|let's\b)"
+    r"|(?P<on>, (?=(?:based|living|working|originally|currently) ))"
     rf"|, (?={_STARTS}|{_ASKING}\b|though\b)"
     rf"|(?P<same>,? (?:and|but) (?:also |now |then |currently |usually |mostly )?(?={_VERBS}))\b"
     r"|,? (?:so|but|because|though|although|while|whereas|which|who) ",
@@ -222,7 +223,7 @@ _SPLIT = re.compile(
 )
 _QUESTION = re.compile(rf"(?:{_ASKING})\b", re.IGNORECASE)
 _LEAD = re.compile(
-    r"(?:so|well|ok(?:ay)?|hi+|hey+|hello|good (?:morning|evening|afternoon)|yeah|yes|yep|no|nope|"
+    r"(?:so|well|ok(?:ay)?|hi+|hey+|hello|good (?:morning|evening|afternoon)|yeah|yes|yep|no(?=[,:!.-])|nope|"
     r"nah|oh|ah|btw|by the way|fyi|and|but|also|anyway|anyways|for context|for (?:the|your) "
     r"records?|context|some context|quick (?:intro|note|one|update|context)|heads up|"
     r"(?:just )?so (?:that )?you know|note|note that|honestly|tbh|to be honest|in fact|"
@@ -233,6 +234,7 @@ _LEAD = re.compile(
     r"there|all|everyone|folks|today i learned that|one (?:more )?thing|another thing|"
     r"(?:for|on|at|with) (?:\w+[:,]? ){1,3}(?=(?:i|i'm|we|we're|my|our)\b)|"
     r"(?:we have|there's|there is|it's|we've got) an? (?:\w+ )?rule(?: here)?(?: that)?|"
+    r"i(?:'d| would) say(?: that)?(?= (?:i|we|my)\b)|"
     r"please(?= (?:note|remember|keep in mind)))"
     r"(?:\s*[,:!.…-]+\s*|\s+|(?<=\s))(?=\S)",
     re.IGNORECASE,
@@ -272,6 +274,11 @@ _REPORTS = re.compile(
 _ACTOR = re.compile(r"(?:i|i'm|im|i've|ive|we|we're|we've)\b", re.IGNORECASE)
 
 
+_ELIDED = re.compile(
+    r"(?:(?:just|recently|finally|currently|now|also|and|so|btw,?|update:?|news:) )*(?:moved (?:to|from)|joined|"
+    r"started (?:at|a new job)|left|switched (?:to|from)|living in|based in|working (?:at|as|for)|allergic to)\b",
+    re.IGNORECASE,
+)
 _STANDING = re.compile(
     r"(?:when(?:ever)?|if|every time|each time) you (?:write|give|show|send|answer|explain|suggest|generate|quote|format|"
     r"use|recommend|mention|reply|respond)\b[^,]{0,60}, (?:please )?(?:always|never|don't|do not|use|"
@@ -302,11 +309,12 @@ def _strip_leads(text: str, start: int, end: int) -> tuple[int, bool, bool]:
 
 
 def _pieces(sentence: Sentence) -> Iterator[Clause]:
-    text, at, actor = sentence.text, 0, ""
+    text, at = sentence.text, 0
     asked, corrects, joint = False, False, ""
     if _STANDING.match(text):
         yield Clause(text, sentence.start, text)
         return
+    actor = "i" if _ELIDED.match(text) else ""
     cuts = [*_SPLIT.finditer(text), None]
     found_any: list[Clause] = []
     for cut in cuts:
@@ -330,7 +338,7 @@ def _pieces(sentence: Sentence) -> Iterator[Clause]:
         if body and (polite or not sentence.asks or cut):
             found_any.append(piece)
         named = said[0].lower()[:1].replace("w", "we") if said else actor
-        actor = named if cut and cut["same"] else ""
+        actor = named if cut and (cut["same"] or cut["on"]) else ""
         joint = cut[0].strip().lower() if cut else ""
         at = cut.end() if cut else end
     if not sentence.asks or any(_POLITE.match(text, 0)for _ in found_any):

@@ -35,7 +35,7 @@ _CAPITAL = re.compile(r"[A-ZÀ-ÖØ-ÞĂÂÎȘȚŞŢĄĆĘŁŃÓŚŹŻČŠŽĐİ
 _BAD_THING = re.compile(
     r"(?:this|that|it|its|these|those|them|you|your|him|her|his|how|what|when|where|why|who|to be|"
     r"which|both|neither|everything|nothing|something|anything|me|us|my|our|one|ones|same|here|"
-    r"there|if|so|as|not|seeing|hearing|being|doing (?:this|that|it)|more|another|either|any|all|"
+    r"there|if|so|as|not|seeing|hearing|being (?!called)|doing (?:this|that|it)|more|another|either|any|all|"
     r"some|such|each|every|other|the (?:other|last|next|same|way|idea|fact|first|second|third|"
     r"one|above|following|latter|former|new|current|original|old|result|output|error|code|"
     r"sound|look|thought|part|bit|answer|joke|suggestion|previous))\b",
@@ -102,6 +102,11 @@ def name(raw: str) -> list[str]:
     if text == text.lower() and len(parts) > 2:
         return []
     return [_titled(text)]
+
+
+def person(raw: str) -> list[str]:
+    """A name with its capital."""
+    return name(raw) if _CAPITAL.match(raw) and not raw[0].isdigit() else []
 
 
 def capital_name(raw: str) -> list[str]:
@@ -193,6 +198,8 @@ def capital_org(raw: str) -> list[str]:
 def is_role(text: str) -> bool:
     """Whether the last word names an occupation."""
     last = fold(text).split()[-1] if fold(text) else ""
+    if re.match(r"(?:head|vp|director|chief|manager|vice president) of \w", fold(text)):
+        return True
     return last not in NOT_ROLES and last.endswith(ROLE_ENDINGS)
 
 
@@ -266,7 +273,7 @@ def tools(raw: str) -> list[str]:
             break
         if re.match(_DATES, text, re.IGNORECASE):
             break
-        if not tool(text) and not (_CAPITAL.search(text) and not is_place(text)):
+        if not tool(text) and not (re.search(r"[A-ZÀ-Þ]", text) and not is_place(text)):
             break
         if re.match(r"(?:an? |I$|I )", text):
             break
@@ -299,7 +306,7 @@ def split_list(raw: str) -> list[str]:
 
 _DEICTIC = re.compile(
     r"\b(?:this|these|those|it|him|her|them|you|your|yours|their|his|each other|that (?:one|way|day|"
-    r"idea|song|movie|film|show|book|place|photo|pic|picture|too|about|said))\b|(?:\bthat|\bto|\btogether)$",
+    r"idea|song|movie|film|show|book|place|photo|pic|picture|too|about|said))\b|(?:\bthat|\bto|\btogether|\bhere|\bthere|\bback)$",
     re.IGNORECASE,
 )
 _BAD_START = re.compile(
@@ -355,7 +362,7 @@ def digits(raw: str) -> list[str]:
 
 
 READERS: dict[str, Callable[[str], list[str]]] = {
-    "name": name, "Name": capital_name, "place": place, "Place": capital_place, "org": org,
+    "name": name, "Name": capital_name, "Person": person, "place": place, "Place": capital_place, "org": org,
     "Org": capital_org, "role": role, "Role": titled_role, "anyrole": any_role, "lang": language,
     "tools": tools, "practice": practice, "thing": thing, "liked": liked, "things": things, "rest": rest,
     "number": digits, "old": tools, "oldorg": capital_org,
