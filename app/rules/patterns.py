@@ -11,6 +11,7 @@ is what lets the judge compare facts from anywhere. The notation:
 
 The first line that fits wins, so special ones stand above general ones.
 """
+# ruff: noqa: E501 - one line a pattern: a wrapped table can't be scanned
 
 from dataclasses import dataclass
 
@@ -78,7 +79,7 @@ ROWS: tuple[Row, ...] = (
     Row(r"my pronouns are {rest}", "pronouns", "profile", "Pronouns are {rest}."),
     Row(r"I [be] (?P<rest>\d\d)(?: years old| yo\b|$)", "age", "profile", "Is {rest} years old."),
     Row(r"I [be] (?P<rest>married|divorced|single|engaged|widowed)\b(?! (?:out|thread|core|file))", "marital status", "profile", "Is {rest}."),
-    Row(r"I [be] (?P<rest>left-handed|an? early bird|a night owl|(?:not )?a morning person|colou?r-?blind)", "habits", "profile", "Is {rest}."),
+    Row(r"I [be] (?P<rest>left[- ]handed|right[- ]handed|an? early bird|a night owl|(?:not )?a morning person|colou?r-?blind)", "habits", "profile", "Is {rest}."),
     Row(r"I (?:was|were) born in {place}", "origin", "profile", "Was born in {place}."),
     Row(r"(?:was )?born in {place}", "origin", "profile", "Was born in {place}."),
     Row(r"I (?:come|comes|[be]) (?:originally )?from {Place}", "origin", "profile", "Is from {Place}."),
@@ -146,7 +147,8 @@ ROWS: tuple[Row, ...] = (
     Row(r"I [be] trying to (?P<rest>(?:learn|quit|lose|save|get better at|become|eat|cut down|stop|finish my) .*)", "goals", "goal", "Is trying to {rest}."),
     Row(rf"I (?:[want]|[hope]|[plan]|[aim]|would like|[intend]|[be] planning|[be] aiming|[be] going) to (?P<rest>(?!sell|buy|cancel|fix|book|send|return|order|submit|see|watch).* {_BY}\b.*)", "goals", "goal", "Wants to {rest}."),
     # Stack and tools
-    Row(r"I (?:have |has |just |recently |finally |fully |also )*(?:migrated|switched|changed|went|converted|upgraded|transitioned) (?:\w+ ){0,4}?from {old} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
+    Row(r"I (?:have |has |just |recently |finally |fully |also )*(?:migrated|switched|changed|went|converted|upgraded|transitioned|ended up (?:moving|migrating|switching)|finished (?:moving|migrating)) (?:\w+ ){0,4}?from {old} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
+    Row(r"I (?:have |has |just |recently |finally |fully |also )*moved (?:our|my|the|all|everything|every) ?(?:[\w-]+ ){0,3}?from {old} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
     Row(r"I (?:have |has |just |recently |finally |fully |also )*moved (?:\w+ ){0,4}?from {old} (?:over )?to {known}", ANY_TOOL, "preference", "Switched from {old} to {known}.", changes=True),
     Row(r"I (?:have |has |just |recently |finally |fully |also )*moved (?:\w+ ){0,4}?from {oldknown} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {oldknown} to {tools}.", changes=True),
     Row(r"(?:migrated|switched|moved) from {old} to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True, bare=True),
@@ -165,6 +167,7 @@ ROWS: tuple[Row, ...] = (
     Row(r"I [be] (?:all |now |still |mostly |currently )*(?:on|running|running on) (?!.*\b(?:in|inside|on) (?:the|a|this|my)\b){known}", ANY_TOOL, "preference", "Uses {known}.", weak=True),
     Row(r"(?:we|we are|the team is) (?:all |now |still |mostly |currently )*(?:are )?(?:on|running on) (?!.*\b(?:in|inside|on) (?:the|a|this|my)\b){tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
     Row(r"I [be] (?:all |now |still |mostly |currently )*using (?!.*\b(?:in|inside|on) (?:the|a|this|my)\b){tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
+    Row(r"(?:my|our) (?:team|company|department|office|lab|school) [use] {tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
     Row(r"(?P<who>we) use {practice}", "tools", "preference", "Uses {practice}.", weak=True),
     Row(r"uses {practice}", "tools", "preference", "Uses {practice}.", weak=True),
     Row(r"my (?P<attr>tests|test suite|backend|frontend|back end|front end|api|services?|login service|app|mobile app|code|codebase) (?:is|are|was|were) (?:all |mostly |now )*(?:re)?(?:written|built|done) (?:in|with|on) (?P<rest>.*)", "@attr", "preference", "{Attr} is written in {rest}.", manner="written"),
@@ -174,7 +177,7 @@ ROWS: tuple[Row, ...] = (
     Row(rf"I {_OFTEN}[like] {{thing}} (?:better|more) than (?P<over>[^,]{{1,60}})", "likes", "preference", "Prefers {thing} over {over}.", manner="over"),
     Row(rf"I (?:would|'d) {_OFTEN}(?:always )?(?:rather (?:have|get|use|take)|prefer) {{thing}}", "likes", "preference", "Prefers {thing}."),
     Row(rf"I {_OFTEN}[prefer] (?:the )?(?P<thing>.*)", "likes", "preference", "Prefers {thing}."),
-    Row(rf"I (?:don't|do not|dont|doesn't|does not) (?:really |particularly |much )?(?:like|enjoy|care for) {{liked}}", "likes", "preference", "Dislikes {liked}.", likes=False),
+    Row(r"I (?:don't|do not|dont|doesn't|does not) (?:really |particularly |much )?(?:like|enjoy|care for) {liked}", "likes", "preference", "Dislikes {liked}.", likes=False),
     Row(rf"I {_OFTEN}(?:[hate]|[dislike]|[detest]|[loathe]|can't stand|cannot stand|can't bear) {{liked}}", "likes", "preference", "Dislikes {liked}.", likes=False),
     Row(r"I [be] not (?:a (?:big |huge )?fan of|into|fond of) {liked}", "likes", "preference", "Dislikes {liked}.", likes=False),
     Row(r"I [be] (?:really |also )?(?:a (?:big |huge |massive )?fan of|into|fond of|passionate about) {liked}", "likes", "preference", "Likes {liked}."),
@@ -187,6 +190,7 @@ ROWS: tuple[Row, ...] = (
     Row(r"I [be] (?:severely |mildly |very |badly )?allergic to {things}", "allergies", "constraint", "Allergic to {things}."),
     Row(r"I [have] an? (?:severe |bad |mild )?(?P<rest>[\w ]{2,30}) allergy", "allergies", "constraint", "Allergic to {rest}."),
     Row(r"I [be] (?:a |an )?(?:strict |mostly |also |both )?(?P<rest>vegan|vegetarian|pescatarian|flexitarian|teetotal|gluten[- ]free|dairy[- ]free|lactose[- ]intolerant|gluten[- ]intolerant|coeliac|celiac|keto)", "diet", "preference", "Is {rest}."),
+    Row(r"as an? (?:strict )?(?P<rest>vegan|vegetarian|pescatarian)\b,? (?=i\b|we\b)", "diet", "preference", "Is {rest}.", bare=True),
     Row(r"I [eat] (?P<rest>(?:only )?(?:halal|kosher|gluten[- ]free|plant-based|low-carb)\b.*)", "diet", "preference", "Eats {rest}."),
     Row(r"I (?:don't|do not|dont|doesn't|does not|can't|cannot|never) eat {things}", "food", "preference", "Does not eat {things}.", likes=False),
     Row(r"I (?:don't|do not|dont|doesn't|does not|never) drink {things}", "drinks", "preference", "Does not drink {things}.", likes=False),
@@ -210,6 +214,7 @@ ROWS: tuple[Row, ...] = (
     Row(r"I [study] {thing}", "studies", "profile", "Studies {thing}."),
     Row(r"I (?P<rest>[cycle] to work.*|[commute] .*|[work] from home.*|[work] remotely.*|[work] nights.*|[get] up at .*|[wake] up at .*|[be] on call every .*|[be] on (?:the )?(?:night|day|early|late) shifts?.*|[run] \w+ (?:k|km|miles) .*)", "routine", "preference", "{Rest}."),
     # What the user's things and team are
+    Row(r"my (?:[\w-]+ ){1,3}runs? on (?:now |all |top of )?{known}", ANY_TOOL, "preference", "Uses {known}.", weak=True),
     Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?:is|are) (?:called|named) {{rest}}", "@attr", "preference", "{Attr} is called {rest}.", manner="named"),
     Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?:is|are) (?:now |currently |still )*(?:called |named )?(?P<rest>.*)", "@attr", "preference", "{Attr} is {rest}.", weak=True, manner="is"),
     Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?P<rest>(?:(?:is|are) (?:hosted|deployed|kept|tracked|managed|stored)|runs?|lives?|sits?|starts?) (?:now )?(?:in|on|at|with|under) .*)", "@attr", "preference", "{Attr} {rest}.", weak=True, manner="at"),
