@@ -60,7 +60,7 @@ def relation(old: str, new: str) -> str:
             ["profile: Works at Brightwave.", "profile: Is a data engineer."],
         ),
         ("I just joined Borealis", ["profile: Works at Borealis."]),
-        ("I moved to Porto last month", ["profile: Moved to Porto."]),
+        ("I moved to Porto last month", ["profile: Lives in Porto."]),
         (
             "I moved to Fernhill as a staff engineer",
             ["profile: Works at Fernhill.", "profile: Is a staff engineer."],

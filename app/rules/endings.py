@@ -2,6 +2,8 @@
 
 import re
 
+from app.rules.phrases import trim
+
 _GERUNDS = {
     "using": "use",
     "living": "live",
@@ -89,7 +91,7 @@ def end_of(text: str) -> tuple[str, str] | None:
         found = pattern.match(text)
         if not found:
             continue
-        base = found["base"].strip(" .!")
+        base = trim(found["base"])
         replaced = shape == "any" and _REPLACED.search(base)
         if replaced or not base.strip() or _AGAIN.search(base):
             return None

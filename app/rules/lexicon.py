@@ -126,7 +126,7 @@ PLACES = _words(_PLACES) | {
 """Only where a sentence alone doesn't tell a place from a company or a product."""
 
 RELATIVES = (
-    "wife|husband|spouse|partner|girlfriend|boyfriend|fiancée?|daughter|son|kids?|child|children|"
+    "(?:step-?|grand)?(?:daughter|son|child|children|mother|father|mum|mom|dad)|wife|husband|spouse|partner|girlfriend|boyfriend|fiancée?|daughter|son|kids?|child|children|"
     "baby|mother|mom|mum|father|dad|parents?|brother|sister|siblings?|grandmother|grandfather|"
     "grandma|grandpa|aunt|uncle|niece|nephew|cousin|twins?|stepson|stepdaughter|mother-in-law|"
     "father-in-law"
@@ -141,7 +141,9 @@ PETS = (
 ATTRIBUTES = (
     "manager|boss|team lead|supervisor|birthday|time ?zone|editor|laptop|phone|router|printer|"
     "camera|tablet|watch|computer|desktop|monitor|tv|piano|guitar|nas|car|bike|keyboard|"
-    "shell|browser|operating system|os|terminal|default branch|main branch|git default branch|"
+    "fiscal year|financial year|school year|semester|lease|visa|passport|studio|shop|clinic|"
+    "workshop|farm|shell|browser|operating system|os|terminal|default branch|main branch|"
+    "git default branch|"
     "job title|title|role|occupation|profession|job|employer|company|plan|budget|stack|"
     "tech stack|tech lead|product|team|team name|website|blog|pronouns|native language|"
     "mother tongue|first language|surname|last name|first name|nickname|instrument|hobby|"
@@ -208,7 +210,6 @@ ROLE_ENDINGS = (
     "head",
     "intern",
     "clerk",
-    "judge",
     "pilot",
     "professor",
     "engineer",
@@ -231,9 +232,7 @@ ROLE_ENDINGS = (
     "executive",
     "ops",
     "officer",
-    "dad",
     "secretary",
-    "boss",
     "translator",
     "specialist",
     "scientist",
@@ -243,8 +242,6 @@ ROLE_ENDINGS = (
     "representative",
     "carpenter",
     "plumber",
-    "mum",
-    "mom",
     "tech",
 )
 NOT_ROLES = _words(

@@ -300,6 +300,9 @@ _ELIDED = re.compile(
     re.IGNORECASE,
 )
 _STANDING = re.compile(
+    r"(?:from now on|going forward|as a (?:general )?rule|in future|by default|in general), "
+    r"(?:please )?"
+    r"(?:don't|do not|never|always|no|use|keep|answer|reply|write|give|be|avoid)\b|"
     r"(?:when(?:ever)?|if|every time|each time) you (?:write|give|show|send|answer|"
     r"explain|suggest|generate|quote|format|"
     r"use|recommend|mention|reply|respond)\b[^,]{0,60}, (?:please )?(?:always|never|"

@@ -225,11 +225,12 @@ def tools(raw: str) -> list[str]:
         text = re.sub(r"^an? (?=\S+ (?:db|database|cluster)$)|^the ", "", text)
         if not text or _BAD_THING.match(text) or len(text.split()) > 4 or is_passing(part):
             break
+        bare = re.sub(r"^an? (?=[A-ZÀ-Þ])", "", text)
         if re.match(_DATES, text, re.IGNORECASE):
             break
         if not tool(text) and not (re.search(r"[A-ZÀ-Þ]", text) and not is_place(text)):
             break
-        if re.match(r"(?:an? |I$|I )", text):
+        if re.match(r"(?:an? |I$|I )", bare):
             break
         found.append(text)
     return found
@@ -278,7 +279,9 @@ def thing(raw: str) -> list[str]:
     if len(text.split()) > 12 or _DEICTIC.search(text) or _BAD_START.match(text):
         return []
     unfinished = re.search(r"\b(?:an?|the|some) \w+,", text)
-    if text.count(",") == 1 and " and " not in text and not unfinished:
+    if unfinished:
+        return [text]
+    if text.count(",") == 1 and " and " not in text:
         text = text.split(",")[0]
     parts = split_list(text)
     if len(parts) > 2 and "," in text and all(len(part.split()) <= 4 for part in parts):
