@@ -82,6 +82,9 @@ def serve(
     from app.main import create_app  # noqa: PLC0415 - the other commands need no web framework
 
     settings = _settings(data_dir)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn raises the signal again once it has shut down: then the database must stop too.
+        signal.signal(number, lambda *_: sys.exit(0))
     with database(settings) as address:
         _prepare(settings, address)
         config = uvicorn.Config(

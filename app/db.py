@@ -100,7 +100,8 @@ class Database:
             max_size=pool_size,
             timeout=pool_timeout,
             open=False,
-            kwargs={**connect, "autocommit": True},
+            kwargs=connect,
+            configure=_autocommit,
         )
 
     async def open(self) -> None:
@@ -126,6 +127,12 @@ class Database:
 
 Run = Callable[[str, Mapping[str, object]], Awaitable[psycopg.AsyncCursor[dict[str, Any]]]]
 """Send one statement of a pipeline; fetch from the cursor after the pipeline has ended."""
+
+
+async def _autocommit(connection: psycopg.AsyncConnection) -> None:
+    # Not among the pool's arguments: the queue's library opens its listening connection with them
+    # and names autocommit itself.
+    await connection.set_autocommit(True)
 
 
 @asynccontextmanager

@@ -122,7 +122,7 @@ class _Attempts(anthropic.Middleware):
         response = await call_next(request)
         if _is_transient(response.status_code):
             if _is_spend_cap(response.http_response):
-                raise ModelMisconfigured
+                raise _Declined(HTTPStatus.PAYMENT_REQUIRED)
             if seconds := _retry_after(response.headers):
                 self._pause.extend(seconds)
                 self._pause.check()  # else the SDK would sleep it out, and hold the caller's job
@@ -204,9 +204,6 @@ class MessagesApi:
             if exc.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
                 return Answer("", TOO_LONG, Usage(attempts.count))
             error = self._declined(exc.status, model, hash((model, user)))
-        except ModelMisconfigured as exc:
-            self._key.shut(time.monotonic())
-            error = exc
         except (ModelUnavailable, TimeoutError, anthropic.APIError):
             error = self._unavailable(counts=attempts.count > 0)
         else:

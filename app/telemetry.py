@@ -64,7 +64,15 @@ def configure(level: str = "info") -> None:
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     # Their records can name what they were given: connection texts, requests, job arguments.
-    for noisy in ("sqlalchemy", "psycopg", "httpx2", "httpcore2", "anthropic", "procrastinate"):
+    for noisy in (
+        "sqlalchemy",
+        "psycopg",
+        "httpx2",
+        "httpcore2",
+        "anthropic",
+        "procrastinate",
+        "alembic",
+    ):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     for noisy in ("uvicorn.access", "uvicorn.error", "uvicorn"):
         logging.getLogger(noisy).handlers[:] = []

@@ -315,7 +315,9 @@ def test_a_spend_limit_is_no_rate_limit(server, code):
     server.always(Fault(status=429, error_code=code, retry_after="0.1"))
 
     async def act(claude):
-        assert isinstance(await fails(claude), ModelMisconfigured)
+        error = await fails(claude)
+        assert isinstance(error, ModelMisconfigured)
+        assert error.retry_after == 60
         assert isinstance(await fails(claude, "b", "claude-sonnet-5-5"), ModelMisconfigured)
 
     play(server, act, retries=2)
@@ -351,9 +353,6 @@ def test_a_question_that_alone_is_declined_fails_alone(server):
         await ask(claude, "others go on")
 
     play(server, act, probe_every=0.1)
-
-
-# What users said
 
 
 @pytest.mark.parametrize(

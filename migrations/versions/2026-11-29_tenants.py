@@ -41,6 +41,7 @@ def upgrade() -> None:
         end $do$
         """
     )
+    op.execute("grant select on alembic_version to usermem_service")
     op.execute("create extension if not exists vector")
     op.execute("create schema app")
     op.execute("grant usage on schema app, public to usermem_service")
@@ -108,5 +109,6 @@ def downgrade() -> None:
     op.drop_table("tenant")
     op.execute("drop function app.enter_tenant(uuid)")
     op.execute("revoke usage on schema app, public from usermem_service")
+    op.execute("revoke select on alembic_version from usermem_service")
     # The role stays: it belongs to the cluster, and other databases may use it.
     op.execute("drop schema app")
