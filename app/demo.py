@@ -9,11 +9,12 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import shorten
 from typing import Any, Final
 
 import httpx2
@@ -36,91 +37,74 @@ _PATIENCE: Final = 30
 """Seconds for the service to answer and for a session to be done."""
 
 
+_FIRST_TEXT: Final = """
+Dana: Hi, my name is Dana and I live in Lisbon. We use Postgres, and our monthly report has become
+slow. What would you look at first?
+
+AI: Hello Dana! You are probably a data engineer at a startup, so I'll be direct. Run EXPLAIN
+(ANALYZE, BUFFERS) on the report's query and compare estimated with actual rows. Where they differ
+by more than ten times, run ANALYZE on the table or raise its statistics target. A sequential scan
+over a large table under a selective filter asks for an index. And since you are on AWS, RDS
+Performance Insights will show you the waits.
+
+Dana: Never suggest AWS, we are on-prem by contract.
+
+AI: Understood. Then pg_stat_statements and auto_explain give you the same picture on your own
+machines. Load both through shared_preload_libraries, let them collect for a day, and sort by total
+execution time: the report's query will be near the top, and its plan will be in the log.
+
+Dana: Thanks. Something else: draft a short note to our travel desk about my flight to Berlin on
+Friday. I prefer window seats.
+
+AI: Here is a draft: 'Hello, please book me a flight from Lisbon to Berlin for Friday morning,
+returning on Saturday, with a window seat on both legs. Many thanks, Dana.' I guess you like early
+flights and travel with hand luggage only.
+"""
+
+_SECOND_TEXT: Final = """
+Dana: We migrated from Postgres to PlanetScale. How do people roll back a schema change there?
+
+AI: You must love MySQL by now. PlanetScale works with deploy requests: a change is made on a
+branch, compared with production and deployed without locking. For about half an hour after the
+deployment it can be reverted with one command, and rows written in between are kept. After that, a
+new deploy request in the other direction is the way back.
+
+Dana: Good to know. And I'm learning Rust. I prefer window seats, as you know.
+
+AI: Noted. For Rust, start with the book, then write something small that you would otherwise have
+written in Go, which I assume is your main language.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class _Conversation:
     session: str
     days_ago: int
-    turns: Sequence[tuple[str, str]]
+    text: str
+
+    def turns(self) -> list[tuple[str, str]]:
+        """Give each turn as who speaks and what is said."""
+        lines = (" ".join(turn.split()).partition(": ") for turn in self.text.split("\n\n"))
+        return [(name, words) for name, _, words in lines]
 
     def messages(self) -> list[dict[str, str]]:
         """Give the turns as a backend would send them."""
-        start = datetime.now(UTC) - timedelta(days=self.days_ago, minutes=len(self.turns))
+        turns = self.turns()
+        start = datetime.now(UTC) - timedelta(days=self.days_ago, minutes=len(turns))
         return [
             {
-                "role": role,
-                "content": text,
+                "role": "user" if name == "Dana" else "assistant",
+                "content": words,
                 "created_at": (start + timedelta(minutes=number)).isoformat(),
             }
-            for number, (role, text) in enumerate(self.turns)
+            for number, (name, words) in enumerate(turns)
         ]
 
 
-_FIRST: Final = _Conversation(
-    "slow-report",
-    21,
-    [
-        (
-            "user",
-            "Hi, my name is Dana and I live in Lisbon. We use Postgres, and our monthly report "
-            "has become slow. What would you look at first?",
-        ),
-        (
-            "assistant",
-            "Hello Dana! You are probably a data engineer at a start-up, so I'll be direct. Run "
-            "EXPLAIN (ANALYZE, BUFFERS) on the report's query and compare estimated with actual "
-            "rows. Where they differ by more than ten times, run ANALYZE on the table or raise "
-            "its statistics target. A sequential scan over a large table under a selective "
-            "filter asks for an index. And since you are on AWS, RDS Performance Insights will "
-            "show you the waits.",
-        ),
-        ("user", "Never suggest AWS, we are on-prem by contract."),
-        (
-            "assistant",
-            "Understood. Then pg_stat_statements and auto_explain give you the same picture on "
-            "your own machines. Load both through shared_preload_libraries, let them collect for "
-            "a day, and sort by total execution time: the report's query will be near the top, "
-            "and its plan will be in the log.",
-        ),
-        (
-            "user",
-            "Thanks. Something else: I have to fly to Berlin on Friday. Draft a short note to "
-            "our travel desk. I prefer window seats.",
-        ),
-        (
-            "assistant",
-            "Here is a draft: 'Hello, please book me a flight from Lisbon to Berlin for Friday "
-            "morning, returning on Saturday, with a window seat on both legs. Many thanks, "
-            "Dana.' I guess you like early flights and travel with hand luggage only.",
-        ),
-    ],
+_CONVERSATIONS: Final = (
+    _Conversation("slow-report", 21, _FIRST_TEXT),
+    _Conversation("new-database", 0, _SECOND_TEXT),
 )
-
-_SECOND: Final = _Conversation(
-    "new-database",
-    0,
-    [
-        (
-            "user",
-            "We migrated from Postgres to PlanetScale. How do people roll back a schema change "
-            "there?",
-        ),
-        (
-            "assistant",
-            "You must love MySQL by now. PlanetScale works with deploy requests: a change is made "
-            "on a branch, compared with production and deployed without locking. For about half "
-            "an hour after the deployment it can be reverted with one command, and rows written "
-            "in between are kept. After that, a new deploy request in the other direction is the "
-            "way back.",
-        ),
-        ("user", "Good to know. As I said, I prefer window seats. And I'm learning Rust."),
-        (
-            "assistant",
-            "Noted. For Rust, start with the book, then write something small that you would "
-            "otherwise have written in Go, which I assume is your main language.",
-        ),
-    ],
-)
-
 _QUESTION: Final = "Which seat should I ask for on the way back?"
 
 
@@ -133,9 +117,11 @@ def run() -> None:
     telemetry.configure("error")
     console = Console(highlight=False)
     console.width = min(console.width, 80)
-    with TemporaryDirectory(prefix="usermem-demo-", ignore_cleanup_errors=True) as folder:
-        with console.status("Starting Postgres and the service"), _service(Path(folder)) as http:
-            _Show(console, http).play()
+    with ExitStack() as stack:
+        with console.status("Starting Postgres and the service"):
+            folder = stack.enter_context(TemporaryDirectory(prefix="usermem-demo-"))
+            http = stack.enter_context(_service(Path(folder)))
+        _Show(console, http).play()
 
 
 @contextmanager
@@ -200,7 +186,7 @@ class _Show:
                 "  two conversations become facts, and facts a block for the next prompt",
             )
         )
-        for number, conversation in enumerate((_FIRST, _SECOND), start=1):
+        for number, conversation in enumerate(_CONVERSATIONS, start=1):
             self._title(f"Conversation {number}, {_when(conversation.days_ago)}")
             self._tell(conversation)
         self._title("A new question")
@@ -218,8 +204,8 @@ class _Show:
 
     def _tell(self, conversation: _Conversation) -> None:
         """Post a conversation, wait until it is read, and show what has changed."""
-        for role, text in conversation.turns:
-            self._turn(role, text)
+        for name, words in conversation.turns():
+            self._turn(name, words)
         receipt = self._call(
             "POST",
             "/transcripts",
@@ -232,21 +218,21 @@ class _Show:
             raise DemoFailed(f"The session is {state['status']} after {_PATIENCE} seconds.")
         counts = state["facts"]
         self._say(
-            f"{receipt['accepted']} turns of the user read; {receipt['ignored']} of the assistant "
-            "dropped at the door, guesses included.\n"
-            f"{counts['added']} facts added, {counts['confirmed']} confirmed, "
-            f"{counts['superseded']} superseded, {state['model_calls']} model calls.",
+            f"Turns: {receipt['accepted']} of the user read, {receipt['ignored']} of the "
+            "assistant dropped at the door.\n"
+            f"Facts: {counts['added']} added, {counts['confirmed']} confirmed, "
+            f"{counts['superseded']} superseded. Model calls: {state['model_calls']}."
         )
         self._show_changes()
 
-    def _turn(self, role: str, text: str) -> None:
-        name = "Dana" if role == "user" else "AI"
-        if role != "user" and len(text) > 60:
-            text = f"{text[:60].rsplit(' ', 1)[0]} …"
+    def _turn(self, name: str, words: str) -> None:
+        """Show a turn: the user's whole, the assistant's by its beginning."""
+        is_user = name == "Dana"
         line = Table.grid(padding=(0, 2))
         line.add_column(width=4, no_wrap=True)
-        line.add_column(overflow="fold")
-        line.add_row(name, text, style=None if role == "user" else "dim")
+        line.add_column()
+        shown = words if is_user else shorten(words, 60, placeholder=" …")
+        line.add_row(name, Text(shown), style=None if is_user else "dim")
         self._console.print(Padding(line, (0, 0, 0, 2)))
 
     def _say(self, text: str) -> None:
@@ -261,8 +247,7 @@ class _Show:
         again = [
             fact
             for fact in listed
-            if fact["id"] in before
-            and fact["confirmations"] > before[fact["id"]]["confirmations"]
+            if fact["id"] in before and fact["confirmations"] > before[fact["id"]]["confirmations"]
         ]
         gone = [
             fact
@@ -272,7 +257,7 @@ class _Show:
         if added:
             self._facts("Learned", added)
         if again:
-            self._facts("Said again: one more piece of evidence, no second row", again)
+            self._facts("Said again: more evidence for the same fact, no second one", again)
         for old in gone:
             self._supersession(old)
 
@@ -300,24 +285,22 @@ class _Show:
         lines.add_row("old", Text(old["text"], "strike dim"))
         lines.add_row("new", Text(new["text"], "green"))
         lines.add_row("why", Text(f"{verdict['verdict']}: {verdict['reason']}"))
-        lines.add_row("judge", Text(f"{verdict['judge']}; kept for audit, can be undone", "dim"))
+        lines.add_row("judge", Text(f"{verdict['judge']}; the old fact stays, for audit", "dim"))
         self._console.print()
         self._console.print(Text("  Superseded, not overwritten", "bold"))
         self._console.print(Padding(lines, (0, 0, 0, 2)))
 
     def _ask(self) -> None:
         """Ask for the block, and print it last."""
-        self._turn("user", _QUESTION)
+        self._turn("Dana", _QUESTION)
         recalled = self._call("GET", "/memory", params={"query": _QUESTION})
-        history = estimate_tokens(
-            "\n".join(text for one in (_FIRST, _SECOND) for _, text in one.turns)
-        )
+        history = sum(estimate_tokens(words) for one in _CONVERSATIONS for _, words in one.turns())
         live = [fact for fact in self._known.values() if fact["status"] == "live"]
         self._say(
-            f"The whole history is about {history} tokens and grows. The block is about "
-            f"{recalled['tokens']}, at most 600: {len(recalled['facts'])} of {len(live)} live "
-            "facts.\nPut it after your own instructions. Next: make run, and the README's quick "
-            "start."
+            f"Tokens, estimated: the whole history {history} and growing, the block "
+            f"{recalled['tokens']} and never\nmore than 600. It holds {len(recalled['facts'])} of "
+            f"{len(live)} live facts. Paste it after your own instructions.\nNext: make run, and "
+            "the quick start in README.md."
         )
         self._console.print()
         # Piped, the block is byte for byte what the API gave; a terminal gets whole words a line.

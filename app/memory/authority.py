@@ -29,9 +29,7 @@ _POWER: Final = (
     r"|unlimited|without|no (?:questions|supervisor|review|limit)|fees?|production|deploy\w*|push|merge"
     r"|prices?|credits?|plans?|tiers?|internal|confidential|restricted|secrets?|passwords?)"
 )
-_NEGATED: Final = (
-    r"(?<!not )(?<!never )(?<!n't )(?<!nobody )(?<!no one )(?<!cannot )(?<!without being )(?<!only )"
-)
+_NEGATED: Final = r"(?<!not )(?<!never )(?<!n't )(?<!nobody )(?<!no one )(?<!cannot )(?<!without being )(?<!only )"
 
 _ENGLISH: Final = (
     rf"\b{_WHO}{_IS}\s+{_NEGATED}{_GRANTED}\b.{{0,60}}\b{_POWER}\b",

@@ -51,18 +51,26 @@ _ID_WORDS = re.compile(
     r"|여권|주민등록|جواز|هوية|الهوية|رقم الحساب|کد ملی|شماره ملی|گذرنامه|דרכון|תעודת זהות"
 )
 _AFTER_ID_WORD: Final = 70
-_ID_VALUE = re.compile(r"(?<![a-z0-9])[a-z]{0,4}-?\d[a-z0-9]*(?:[ ./-]{1,2}[a-z]{0,2}\d[a-z0-9]*)*(?:[ -]?[a-z]\b)?")
+_ID_VALUE = re.compile(
+    r"(?<![a-z0-9])[a-z]{0,4}-?\d[a-z0-9]*(?:[ ./-]{1,2}[a-z]{0,2}\d[a-z0-9]*)*(?:[ -]?[a-z]\b)?"
+)
 _DATE = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}|(?:19|20)\d\d")
 _ID_DIGITS: Final = 5
 
 # Numbers whose own check digits are proof enough: (shape, module of python-stdnum).
 _CHECKED: Final = (
     (re.compile(r"(?<![a-z0-9])[1-9]\d{12}(?![a-z0-9])"), "ro.cnp"),
-    (re.compile(r"(?<![a-z0-9])[a-z]{6}\d{2}[a-z]\d{2}[a-z]\d{3}[a-z](?![a-z0-9])"), "it.codicefiscale"),
+    (
+        re.compile(r"(?<![a-z0-9])[a-z]{6}\d{2}[a-z]\d{2}[a-z]\d{3}[a-z](?![a-z0-9])"),
+        "it.codicefiscale",
+    ),
     (re.compile(r"(?<![a-z0-9])\d{17}[\dx](?![a-z0-9])"), "cn.ric"),
     (re.compile(r"(?<![a-z0-9])\d{8}-?[a-z](?![a-z0-9])"), "es.dni"),
     (re.compile(r"(?<![a-z0-9])[xyz]-?\d{7}-?[a-z](?![a-z0-9])"), "es.nie"),
-    (re.compile(r"(?<![a-z0-9])[12] ?\d{2} ?\d{2} ?\d[\dab] ?\d{3} ?\d{3} ?\d{2}(?![a-z0-9])"), "fr.nir"),
+    (
+        re.compile(r"(?<![a-z0-9])[12] ?\d{2} ?\d{2} ?\d[\dab] ?\d{3} ?\d{3} ?\d{2}(?![a-z0-9])"),
+        "fr.nir",
+    ),
     (re.compile(r"(?<![a-z0-9])\d{11}(?![a-z0-9])"), "pl.pesel"),
     (re.compile(r"(?<![a-z0-9])\d{6}[+a-]\d{3}[a-z0-9](?![a-z0-9])"), "fi.hetu"),
     (re.compile(r"(?<![a-z0-9])(?:\d{2})?\d{6}[-+]\d{4}(?![a-z0-9])"), "se.personnummer"),
@@ -187,7 +195,9 @@ def _is_valid(module: str, number: str) -> bool:
 def _spelled(low: str) -> Iterator[Span]:
     for pattern in (_SPELLED, _SPELLED_HAN):
         for match in pattern.finditer(low):
-            said = len(match[0]) if pattern is _SPELLED_HAN else len(re.split(r"[ ,.\n-]+", match[0]))
+            said = (
+                len(match[0]) if pattern is _SPELLED_HAN else len(re.split(r"[ ,.\n-]+", match[0]))
+            )
             before = max(0, match.start() - _BEFORE_SPELLED)
             if said >= _SPELLED_SURELY or _SPELLED_CONTEXT.search(low, before, match.start()):
                 yield match.start(), match.end(), "spelled_number"

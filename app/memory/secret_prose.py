@@ -72,7 +72,9 @@ _WINDOW: Final = 110
 _LIST_WINDOW: Final = 400
 _LISTED = re.compile(r"(?:codes|words|phrase|phrases|seed|mnemonic|secret|totp|otp|2fa|mfa)$")
 _SENTENCE_END = re.compile(r"[.!?;](?:\s|$)|[\n。]")
-_CLAUSE_END = re.compile(r"[,;.!?。，\n)](?:\s|$)|\s-\s|[。，]|\s(?:and|but|so|please|und|aber|bitte|et|y|e|si|dar|te rog|remember|keep)\s")
+_CLAUSE_END = re.compile(
+    r"[,;.!?。，\n)](?:\s|$)|\s-\s|[。，]|\s(?:and|but|so|please|und|aber|bitte|et|y|e|si|dar|te rog|remember|keep)\s"
+)
 _GROUPED_BASE32 = re.compile(r"(?<![a-z0-9])[a-z2-7]{3,8}(?:[ -][a-z2-7]{1,8}){2,}")
 _BEFORE = re.compile(
     r"([^\s\"'`,;()]{4,})[\"'`]? (?:is|as|for|being|ist|als|est|comme|es|como|este|ca|e|come|jako)"
@@ -108,8 +110,12 @@ _KNOWN: Final = re.compile(
     r"|iso|nist|rfc|pkcs|ps|i18n|l10n|a11y|k8s|ec2|mp|covid|office|win|php|ruby|rust|c|b2b|b2c|24|365)"
     r"[-_.]?[\d.x/-]*(?:id|db|bit)?s?"
 )
-_NUMBER_WITH_UNIT = re.compile(r"\d+(?:[.,]\d+)?(?:%|st|nd|rd|th|x|k|m|gb|mb|kb|ms|s|h|d|min|bit|bits|y|yrs|days)?")
-_NOT_A_VALUE = re.compile(r"https?://\S*|www\.\S*|[\w.+-]+@[\w-]+\.[\w.]+|[\w-]+(?:/[\w-]+)+/?|[\w-]+\.(?:com|org|net|io|dev|example|js|py)")
+_NUMBER_WITH_UNIT = re.compile(
+    r"\d+(?:[.,]\d+)?(?:%|st|nd|rd|th|x|k|m|gb|mb|kb|ms|s|h|d|min|bit|bits|y|yrs|days)?"
+)
+_NOT_A_VALUE = re.compile(
+    r"https?://\S*|www\.\S*|[\w.+-]+@[\w-]+\.[\w.]+|[\w-]+(?:/[\w-]+)+/?|[\w-]+\.(?:com|org|net|io|dev|example|js|py)"
+)
 
 
 def find(plain: str, low: str) -> Iterator[Span]:

@@ -72,7 +72,9 @@ _VENDOR_KEY = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_VENDOR_KEYS)})", re.AS
 _JWT = re.compile(r"(?<![\w-])eyJ[\w-]{6,}(?:\.[\w-]+){1,4}", re.ASCII)
 _BEARER = re.compile(r"(?i)\b(?:bearer|basic)\s+([\w+/=.~-]{12,})", re.ASCII)
 _USERINFO = re.compile(r"(?<=://)[^\s/@\"'<>]{1,512}(?=@)")
-_PEM_BEGIN = re.compile(r"-{3,5} ?BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10})-{3,5}|PuTTY-User-Key-File")
+_PEM_BEGIN = re.compile(
+    r"-{3,5} ?BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10})-{3,5}|PuTTY-User-Key-File"
+)
 _PEM_END = re.compile(r"-{3,5} ?END [A-Z0-9 ]{0,60}-{3,5}|Private-MAC: ?\w*")
 _PEM_TAIL: Final = 8192
 _OPAQUE = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{16,}")
@@ -142,7 +144,9 @@ def _merge(text: str, spans: Iterable[Span]) -> list[Span]:
         else:
             merged.append((start, end, kind))
     whole = [_around_marks(text, span) for span in merged]
-    return [(start, end, kind) for start, end, kind in whole if text[start:end] != MARK and start < end]
+    return [
+        (start, end, kind) for start, end, kind in whole if text[start:end] != MARK and start < end
+    ]
 
 
 def _around_marks(text: str, span: Span) -> Span:

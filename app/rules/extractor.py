@@ -33,9 +33,7 @@ _MOMENT = re.compile(
     r"evening|weekend|time|minute)|for now|in a (?:hurry|rush|meeting|bit)|just (?:this )?once)\b",
     re.IGNORECASE,
 )
-_DECLARES = re.compile(
-    r"(?:i|i'm|i've|we|we're|my|our|the|[A-Z][\w'-]*)\b.{2,160}", re.IGNORECASE
-)
+_DECLARES = re.compile(r"(?:i|i'm|i've|we|we're|my|our|the|[A-Z][\w'-]*)\b.{2,160}", re.IGNORECASE)
 _TAKES_BACK = re.compile(
     r"(?:scratch|ignore|forget|strike|disregard) (?:that|it|what i (?:just )?said)|never ?mind(?: that)?",
     re.IGNORECASE,
@@ -45,7 +43,8 @@ _MEANT = re.compile(
     re.IGNORECASE,
 )
 _NOT_BUT = re.compile(
-    r"(?:i'?m )?not (?P<old>[\w .'-]{2,40}?),? (?:but|only|just|rather) (?P<new>.{2,60})", re.IGNORECASE
+    r"(?:i'?m )?not (?P<old>[\w .'-]{2,40}?),? (?:but|only|just|rather) (?P<new>.{2,60})",
+    re.IGNORECASE,
 )
 
 
@@ -149,7 +148,9 @@ def _corrects(piece: Clause, turn: Turn, found: list[_Found]) -> bool:
         target = next((f for f in reversed(found) if f.reading.value == old), None)
         return bool(target) and _mend(found, target, turn, piece, slots.head(swap["new"]))
     clear = piece.corrects and (found[-1].turn is turn or _MEANT.search(turn.text[:200]))
-    bare = re.sub(r"^(?:in|at|to|a|an|the) |,? (?:not|instead of) .*$|,? (?:instead|now)$", "", text)
+    bare = re.sub(
+        r"^(?:in|at|to|a|an|the) |,? (?:not|instead of) .*$|,? (?:instead|now)$", "", text
+    )
     new = slots.head(bare)
     if not clear or new != bare or len(new.split()) > 3 or not new[:1].isupper():
         return False

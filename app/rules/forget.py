@@ -43,7 +43,9 @@ _EVERYTHING = re.compile(
     r"(?:everything|anything|all|it all|all of it|me|about me|all (?:that )?you know)(?: about me)?$",
     re.IGNORECASE,
 )
-_KNOWS = re.compile(r"\b(?:know|remember|saved|stored|noted|learned|kept|facts?|memory|info)\b", re.I)
+_KNOWS = re.compile(
+    r"\b(?:know|remember|saved|stored|noted|learned|kept|facts?|memory|info)\b", re.I
+)
 
 
 def forget_requests(turns: Sequence[Turn]) -> list[ForgetRequest]:
@@ -53,7 +55,11 @@ def forget_requests(turns: Sequence[Turn]) -> list[ForgetRequest]:
     for turn in turns:
         playing = (playing and not ends_play(turn.text)) or starts_play(turn.text)
         if not playing:
-            found += [request for s in sentences(readable(turn.text)) if (request := _of(turn, s.text, s.start, asks=s.asks))]
+            found += [
+                request
+                for s in sentences(readable(turn.text))
+                if (request := _of(turn, s.text, s.start, asks=s.asks))
+            ]
     return found
 
 
@@ -64,7 +70,12 @@ def _of(turn: Turn, text: str, start: int, *, asks: bool) -> ForgetRequest | Non
             continue
         if asks and not re.match(r".{0,20}\b(?:can|could|would|will) you\b", text, re.IGNORECASE):
             return None
-        what = re.split(r", (?:please|thanks|thank you|ok)|[,;] (?:and|i|we|it)\b| please$| thanks$", match["what"], 1, re.I)[0]
+        what = re.split(
+            r", (?:please|thanks|thank you|ok)|[,;] (?:and|i|we|it)\b| please$| thanks$",
+            match["what"],
+            1,
+            re.I,
+        )[0]
         what = re.sub(r"^(?:that|about) ", "", what.strip(" .!,;"), flags=re.IGNORECASE)
         groups = match.groupdict()
         if "known" in groups and not (_KNOWS.search(groups["known"] or "") or groups["memory"]):

@@ -138,14 +138,18 @@ def _other_value(was: Reading, says: Reading) -> Verdict:
         return _UNSURE
     if not (was.likes and says.likes) or not (was.value and says.value):
         return _UNSURE
-    refined = set(was.value.split()) <= set(says.value.split()) or set(says.value.split()) <= set(was.value.split())
+    refined = set(was.value.split()) <= set(says.value.split()) or set(says.value.split()) <= set(
+        was.value.split()
+    )
     if refined:
         return _UNSURE
     sure = is_single_valued(says.subject) or says.subject.startswith("favourite ")
     if sure and (not says.weak or says.changed):
         return _OTHER_VALUE
     definite = was.text == says.text or not says.text
-    return _OTHER_VALUE if definite and was.kind == says.kind and _bare_copulas(was, says) else _UNSURE
+    return (
+        _OTHER_VALUE if definite and was.kind == says.kind and _bare_copulas(was, says) else _UNSURE
+    )
 
 
 def _bare_copulas(was: Reading, says: Reading) -> bool:

@@ -169,7 +169,9 @@ def _rule(text: str, *, likes: bool) -> Reading:
     return Reading(subject, value, "constraint", f"{said}.", len(text), likes=likes)
 
 
-_TEXT_NOT = re.compile(r"\b(?:never|no|not|don't|do not|without|stop|avoid|forbids?)\b", re.IGNORECASE)
+_TEXT_NOT = re.compile(
+    r"\b(?:never|no|not|don't|do not|without|stop|avoid|forbids?)\b", re.IGNORECASE
+)
 
 
 def order(text: str) -> Reading | None:

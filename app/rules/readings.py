@@ -150,11 +150,17 @@ def _readings(row: Row, found: re.Match[str], text: str) -> Iterator[Reading]:
 
 
 def _fill(row: Row, filled: dict[str, list[str]], text: str) -> Iterator[Reading]:
-    names = [name for name in _LIST_SLOTS.findall(row.text) if name[:1].lower() + name[1:] in filled or name in filled]
+    names = [
+        name
+        for name in _LIST_SLOTS.findall(row.text)
+        if name[:1].lower() + name[1:] in filled or name in filled
+    ]
     main = next((n for n in names if n.lower() not in _SIDE_SLOTS), "")
     main = main if main in filled else main[:1].lower() + main[1:]
     one = {name: values[0] for name, values in filled.items()}
-    end = max((text.rfind(v) + len(v) for v in filled.get(main, []) if v in text), default=len(text))
+    end = max(
+        (text.rfind(v) + len(v) for v in filled.get(main, []) if v in text), default=len(text)
+    )
     for item in filled.get(main, [""]):
         words = one | {main: item} if main else one
         old = words.get("old") or ""
@@ -256,7 +262,13 @@ def end_of(text: str) -> tuple[str, str] | None:
                 first, _, others = base.partition(" ")
                 plain = _GERUNDS.get(first.lower(), first[:-3])
                 return "i", f"{plain} {others}".strip()
-            return ("be", base) if shape.startswith("be") else ("any", base) if shape.startswith("any") else ("i", base)
+            return (
+                ("be", base)
+                if shape.startswith("be")
+                else ("any", base)
+                if shape.startswith("any")
+                else ("i", base)
+            )
     return None
 
 
@@ -280,4 +292,6 @@ def _ended_thing(thing: str) -> Reading:
         subject, text = "drinks", f"No longer drinks {thing}."
     else:
         subject, text = GIVEN_UP, f"Gave up {thing}."
-    return Reading(subject, value(thing), "preference", text, 10_000, likes=False, closes=True, changed=True)
+    return Reading(
+        subject, value(thing), "preference", text, 10_000, likes=False, closes=True, changed=True
+    )

@@ -31,7 +31,9 @@ class Clause:
 
 _FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _INLINE_CODE = re.compile(r"`[^`\n]*[\s(){}=;][^`\n]*`")
-_TAGGED = re.compile(r"(?<!\w)<([a-zA-Z_][\w-]{0,40})\b[^<>\n]{0,200}>.*?(?:</\1\s*>|\Z)", re.DOTALL)
+_TAGGED = re.compile(
+    r"(?<!\w)<([a-zA-Z_][\w-]{0,40})\b[^<>\n]{0,200}>.*?(?:</\1\s*>|\Z)", re.DOTALL
+)
 _QUOTED = re.compile(
     r'"[^"\n]{1,600}"|“[^”“\n]{1,600}”|„[^„“”\n]{1,600}[“”]|«[^»«\n]{1,600}»|»[^«»\n]{1,600}«'
     r"|(?<!\w)'[^'\n]{1,600}'(?!\w)"
@@ -140,14 +142,18 @@ def ends_play(text: str) -> bool:
 _END = re.compile(
     r"(?<![.!?…。！？])[.!?…。！？]++['\")\]]{0,3}(?=\s|$)|…|[。！？]|\n++|[😀-🙏🤣🥲]++|(?<=\s)[:;]-?[)(DP](?=\s|$)"
 )
-_ABBREVIATION = re.compile(r"\b(?:mr|mrs|ms|dr|st|vs|e\.g|i\.e|etc|no|inc|ltd|approx|[A-Z])\.$", re.I)
+_ABBREVIATION = re.compile(
+    r"\b(?:mr|mrs|ms|dr|st|vs|e\.g|i\.e|etc|no|inc|ltd|approx|[A-Z])\.$", re.I
+)
 _BULLET = re.compile(r"\s*(?:[-*•·+]\s+|\d{1,2}[.)]\s+)?")
 _JOKE = re.compile(
     r"(?:\b(?:just kidding|jk|kidding|lol|lmao|rofl|ha ?ha(?:ha)*|as if|yeah right|in my dreams|"
     r"i wish)\b|/s(?=\W|$)|😂|🤣|;-?\)|:-?P\b)",
     re.IGNORECASE,
 )
-_JOKE_ABOUT_BEFORE = re.compile(r"^\W*(?:just )?(?:kidding|jk|joking|not really|/s)\b", re.IGNORECASE)
+_JOKE_ABOUT_BEFORE = re.compile(
+    r"^\W*(?:just )?(?:kidding|jk|joking|not really|/s)\b", re.IGNORECASE
+)
 _LEADS_OFF = re.compile(r"^\W*(?:ha ?ha(?:ha)*|lol)\b[\s,!.]*", re.IGNORECASE)
 
 
@@ -315,5 +321,5 @@ def _pieces(sentence: Sentence) -> Iterator[Clause]:
         named = said[0].lower()[:1].replace("w", "we") if said else actor
         actor = named if cut and cut["same"] else ""
         at = cut.end() if cut else end
-    if not sentence.asks or any(_POLITE.match(text, 0)for _ in found_any):
+    if not sentence.asks or any(_POLITE.match(text, 0) for _ in found_any):
         yield from found_any

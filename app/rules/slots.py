@@ -58,7 +58,9 @@ def is_passing(text: str) -> bool:
     return bool(_PASSING.search(text))
 
 
-_ASIDES = re.compile(r" \(|, (?:like|e\.g|such|for|especially|mostly|mainly|even|usually|or|ever) | (?:in the end|at last|for good)\b")
+_ASIDES = re.compile(
+    r" \(|, (?:like|e\.g|such|for|especially|mostly|mainly|even|usually|or|ever) | (?:in the end|at last|for good)\b"
+)
 
 
 def trim(raw: str) -> str:
@@ -200,7 +202,9 @@ _VERBAL = re.compile(
 
 def role(raw: str) -> list[str]:
     """An occupation with its article: "a platform engineer"."""
-    text = re.split(r",| (?:at|for|in|with|and|but|who|from|by|on|based|working|these|here|since) ", raw, 2)[0]
+    text = re.split(
+        r",| (?:at|for|in|with|and|but|who|from|by|on|based|working|these|here|since) ", raw, 2
+    )[0]
     text = trim(text)
     bare = re.sub(r"^(?:an?|the|our|your|their) ", "", text)
     if not bare or len(bare.split()) > 6 or not is_role(bare) or is_passing(text):
@@ -266,7 +270,11 @@ def practice(raw: str) -> list[str]:
 
 def split_list(raw: str) -> list[str]:
     """The items of "Django, Postgres and Celery"."""
-    return [p.strip() for p in re.split(r",(?: and)? | and | & | \+ | plus | as well as ", raw) if p.strip()]
+    return [
+        p.strip()
+        for p in re.split(r",(?: and)? | and | & | \+ | plus | as well as ", raw)
+        if p.strip()
+    ]
 
 
 def thing(raw: str) -> list[str]:
@@ -290,7 +298,11 @@ def things(raw: str) -> list[str]:
     text = trim(raw)
     if not thing(text):
         return []
-    return [trim(re.sub(r"^(?:or|to) ", "", p)) for p in re.split(r",? or | nor ", text) for p in split_list(p)]
+    return [
+        trim(re.sub(r"^(?:or|to) ", "", p))
+        for p in re.split(r",? or | nor ", text)
+        for p in split_list(p)
+    ]
 
 
 def rest(raw: str) -> list[str]:
@@ -301,7 +313,9 @@ def rest(raw: str) -> list[str]:
 
 def digits(raw: str) -> list[str]:
     """A small number in figures or words."""
-    found = re.match(r"\d{1,3}\b|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b", raw, re.I)
+    found = re.match(
+        r"\d{1,3}\b|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b", raw, re.I
+    )
     return [found[0]] if found else []
 
 

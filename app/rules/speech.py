@@ -7,7 +7,9 @@ from app.rules.readings import third_form
 _BE = re.compile(r"^(?:i'?m|i am)\b", re.IGNORECASE)
 _HAVE = re.compile(r"^(?:i've|i have)\b", re.IGNORECASE)
 _DONT = re.compile(r"^i (?:don't|do not)\b", re.IGNORECASE)
-_AUX = re.compile(r"^i (can't|cannot|can|must|will|should|never|always|only|also|was|had|did)\b", re.IGNORECASE)
+_AUX = re.compile(
+    r"^i (can't|cannot|can|must|will|should|never|always|only|also|was|had|did)\b", re.IGNORECASE
+)
 _VERB = re.compile(r"^i ([a-z'-]+)\b", re.IGNORECASE)
 _INNER = (
     (re.compile(r"\bmy\b", re.IGNORECASE), "their"),
