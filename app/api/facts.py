@@ -1,15 +1,17 @@
 """Facts one by one: list, write, read, explain, delete."""
 
+import re
 from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import APIRouter, Depends, Header, Path, Response
 from pydantic import BeforeValidator, Field
 
 from app.db import now
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
-from app.memory import facts
+from app.errors import Stale, UsermemError
+from app.memory import edit, facts
 from app.models import Fact
 from app.wire import Kind, Limit, Line, Model, Time, UserId, cleaned
 
@@ -18,6 +20,16 @@ _facts = Depends(Needs("facts"))
 
 FactId = Annotated[UUID, Path(alias="fact")]
 Status = Literal["live", "superseded", "quarantined", "expired", "forgotten"]
+
+
+Metadata = Annotated[dict[str, Any], BeforeValidator(cleaned)]
+_REVISION = re.compile(r'"(\d{1,9})"')
+
+
+class PreconditionRequired(UsermemError):  # noqa: N818 - named as the answer is
+    """The request must name the revision that it changes."""
+
+    status, title, code = 428, "Precondition required", "precondition_required"
 
 
 class FactOut(Model):
@@ -66,7 +78,23 @@ class FactIn(Model):
     valid_from: Time | None = None
     expires_at: Time | None = None
     pinned: bool = Field(default=False, strict=True)
-    metadata: Annotated[dict[str, Any] | None, BeforeValidator(cleaned)] = None
+    metadata: Metadata | None = None
+
+
+class FactPatch(Model):
+    """What to change of a fact; what isn't named stays."""
+
+    text: Annotated[Line, Field(min_length=1)] | None = None
+    kind: Kind | None = None
+    pinned: Annotated[bool | None, Field(strict=True)] = None
+    expires_at: Time | None = None
+    metadata: Metadata | None = None
+
+
+class FactChain(Model):
+    """A fact's history, oldest first."""
+
+    items: list[FactOut]
 
 
 class WrittenOut(Model):
@@ -222,4 +250,58 @@ async def delete_fact(
     user: UserId, fact: FactId, core: CoreDep, key: CredentialDep, tx: Tx
 ) -> None:
     """Erase a fact with its evidence and what it had superseded; it is not learned again."""
-    await facts.delete_fact(tx, core, key.tenant_id, user, fact)
+    await edit.delete_fact(tx, core, key.tenant_id, user, fact)
+
+
+def _revision(if_match: str | None) -> int:
+    if if_match is None:
+        raise PreconditionRequired("Send the fact's revision as If-Match, as its ETag gives it.")
+    match = _REVISION.fullmatch(if_match.strip())
+    if match is None:
+        raise Stale("If-Match names no revision of this fact.")
+    return int(match[1])
+
+
+@router.patch("/{fact}", dependencies=[_facts])
+async def change_fact(
+    user: UserId,
+    fact: FactId,
+    body: FactPatch,
+    core: CoreDep,
+    key: CredentialDep,
+    response: Response,
+    if_match: Annotated[str | None, Header()] = None,
+) -> FactOut:
+    """Correct a fact: a new text makes a successor, the rest changes in place."""
+    named = body.model_dump(exclude_unset=True)
+    text = named.pop("text", None)
+    if "metadata" in named:
+        named["extra"] = named.pop("metadata") or {}
+    for name in ("kind", "pinned"):
+        if named.get(name, ...) is None:
+            del named[name]
+    row, at = await edit.change_fact(
+        core,
+        key.tenant_id,
+        user,
+        fact,
+        edit.Change(text, named),
+        revision=_revision(if_match),
+        by=f"key:{key.key_id}",
+    )
+    response.headers["ETag"] = f'"{row.revision}"'
+    return FactOut.of(row, at)
+
+
+@router.get("/{fact}/history", dependencies=[_facts])
+async def history(user: UserId, fact: FactId, key: CredentialDep, tx: Tx) -> FactChain:
+    """List what a fact replaced and was replaced by, oldest first."""
+    chain = await edit.chain_of(tx, key.tenant_id, user, fact)
+    return FactChain(items=[FactOut.of(row, now(tx)) for row in chain])
+
+
+@router.post("/{fact}/restore", dependencies=[_facts])
+async def restore(user: UserId, fact: FactId, key: CredentialDep, tx: Tx) -> FactOut:
+    """Undo a supersession or a forgetting."""
+    row = await edit.restore_fact(tx, key.tenant_id, user, fact, by=f"key:{key.key_id}")
+    return FactOut.of(row, now(tx))

@@ -185,7 +185,7 @@ async def load_facts(
         .limit(newest)
     )
     # The table's CHECK makes `kind` one of the four; its column is plain text to the type checker.
-    return [Known(*cast("Iterable[Any]", row)) for row in rows.tuples()]
+    return [Known(*cast("Iterable[Any]", row)) for row in rows]
 
 
 def _pairs(

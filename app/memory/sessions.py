@@ -12,7 +12,7 @@ from app.db import Scope
 from app.errors import Conflict, NotFound
 from app.memory import cursor
 from app.memory.core import Core
-from app.memory.facts import erase_facts
+from app.memory.edit import erase_facts
 from app.memory.ingest import Receipt, named, queue_session, waiting
 from app.memory.users import find_user, lock_user
 from app.models import Evidence, Fact, Message, SeenMessage, Session

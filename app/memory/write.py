@@ -53,7 +53,7 @@ async def write(
     at = now(tx)
     events: list[tuple[UUID, str]] = []
     for old, successor, until in decided.ended:
-        await _end(tx, scope, old, successor, at, until)
+        await end(tx, scope, old, successor, at=at, until=until)
         outcome.superseded.append(old)
         events.append((old, "superseded" if successor else "closed"))
     for old, successor, until in decided.relinked:
@@ -93,9 +93,16 @@ async def write(
     return outcome
 
 
-async def _end(
-    tx: AsyncSession, scope: Scope, old: UUID, successor: UUID | None, at: datetime, until: datetime
+async def end(
+    tx: AsyncSession,
+    scope: Scope,
+    old: UUID,
+    successor: UUID | None,
+    *,
+    at: datetime,
+    until: datetime,
 ) -> None:
+    """Mark a fact superseded, before its successor is stored: a slot holds one live fact."""
     await tx.execute(
         update(Fact)
         .where(_fact(scope, old))
@@ -210,7 +217,7 @@ async def _record(
         )
     )
     tx.add_all(
-        _verdict(scope, ruling)
+        to_verdict(scope, ruling)
         for ruling in kept.values()
         if ruling.old in known and (ruling.new is None or ruling.new in stored)
     )
@@ -221,12 +228,13 @@ async def close(
     tx: AsyncSession, scope: Scope, ruling: Ruling, *, until: datetime, by: str
 ) -> None:
     """End a fact without a successor, keeping the verdict so that it can be restored."""
-    await _end(tx, scope, ruling.old, None, now(tx), until)
-    tx.add(_verdict(scope, ruling))
+    await end(tx, scope, ruling.old, None, at=now(tx), until=until)
+    tx.add(to_verdict(scope, ruling))
     await record_events(tx, scope, [(ruling.old, "closed")], by)
 
 
-def _verdict(scope: Scope, ruling: Ruling) -> FactVerdict:
+def to_verdict(scope: Scope, ruling: Ruling) -> FactVerdict:
+    """Give the row that keeps a ruling; both facts must be stored."""
     return FactVerdict(
         tenant_id=scope.tenant_id,
         user_id=scope.user_id,
