@@ -344,6 +344,27 @@ class Unlearned(Base):
     at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
 
+class IdempotencyKey(Base):
+    """A request's key, as a keyed hash, and the answer kept for it.
+
+    `status` is null while the request is at work, 410 once what it stood for was erased.
+    """
+
+    __tablename__ = "idempotency_key"
+    __table_args__ = (Index("ix_idempotency_key_user", "tenant_id", "user_id"),)
+
+    tenant_id: Mapped[UUID] = mapped_column(
+        ForeignKey("tenant.id", ondelete="CASCADE"), primary_key=True
+    )
+    digest: Mapped[bytes] = mapped_column(primary_key=True)
+    body_digest: Mapped[bytes]
+    user_id: Mapped[UUID | None]
+    fact_id: Mapped[UUID | None]
+    status: Mapped[int | None]
+    answer: Mapped[dict[str, Any] | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
 class FrozenBlock(Base):
     """A session's first block, kept for a day. Valid only while the epochs still match."""
 

@@ -27,6 +27,7 @@ from app.memory.facts import (
     status_of,
     with_status,
 )
+from app.memory.idempotency import forget_answers
 from app.memory.learn import commit, prepare, unlearned_digests
 from app.memory.reconcile import Proposal, Ruling
 from app.memory.users import find_user, lock_user
@@ -257,11 +258,13 @@ async def _predecessors(tx: AsyncSession, scope: Scope, fact_id: UUID) -> dict[U
 
 
 async def _delete(tx: AsyncSession, scope: Scope, facts: Iterable[UUID]) -> None:
+    facts = list(facts)
+    await forget_answers(tx, scope.tenant_id, user_id=scope.user_id, facts=facts)
     await tx.execute(
         delete(Fact).where(
             Fact.tenant_id == scope.tenant_id,
             Fact.user_id == scope.user_id,
-            Fact.id.in_(list(facts)),
+            Fact.id.in_(facts),
         )
     )
 

@@ -3,7 +3,7 @@
 Every change locks the user's row first, so that a worker and a person never lose each other's edit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -20,6 +20,7 @@ from app.memory.core import Core
 from app.memory.learn import commit, prepare
 from app.memory.reconcile import Proposal
 from app.memory.users import ensure_user, find_user, lock_user
+from app.memory.write import Outcome
 from app.models import Evidence, Fact, FactEvent, FactVerdict, Session, User
 from app.rules import is_single_valued, subject_of
 from app.text import fingerprint, one_line
@@ -52,8 +53,10 @@ class Written:
     fact: Fact
     verdict: Literal["added", "duplicate", "quarantined"]
     superseded: Sequence[UUID]
-    at: datetime
-    """The instant of the commit."""
+
+
+Settle = Callable[[AsyncSession, Written], Awaitable[None]]
+"""What else belongs into the commit that writes a fact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +194,20 @@ def checked(text: str, kind: Kind) -> tuple[str, str | None]:
 
 
 async def add_fact(
-    core: Core, tenant_id: UUID, user: str, new: NewFact, *, source: Source, by: str
-) -> Written:
+    core: Core,
+    tenant_id: UUID,
+    user: str,
+    new: NewFact,
+    *,
+    source: Source,
+    by: str,
+    settle: Settle | None = None,
+) -> tuple[Written, datetime]:
     """Write a fact through the same guard and judge as a conversation's.
 
-    Opens its own transactions, for the judge is waited for in between. Raises `Invalid` with the
-    guard's reason as code, or `Conflict` while the user's memory is not on.
+    Opens its own transactions, for the judge is waited for in between; gives what was written and
+    the instant of the commit. Raises `Invalid` with the guard's reason as code, or `Conflict`
+    while the user's memory is not on.
     """
     said, quarantine = checked(new.text, new.kind)
     async with core.db.tenant(tenant_id) as tx:
@@ -231,10 +242,16 @@ async def add_fact(
         fact = await tx.get(Fact, (tenant_id, scope.user_id, kept[0]), populate_existing=True)
         if fact is None:
             raise RuntimeError("a fact just written is there")
-        at = now(tx)
+        written = _written(fact, outcome)
+        if settle is not None:
+            await settle(tx, written)
+        return written, now(tx)
+
+
+def _written(fact: Fact, outcome: Outcome) -> Written:
     if outcome.quarantined:
-        return Written(fact, "quarantined", [], at)
-    return Written(fact, "added" if outcome.added else "duplicate", outcome.superseded, at)
+        return Written(fact, "quarantined", [])
+    return Written(fact, "added" if outcome.added else "duplicate", outcome.superseded)
 
 
 def require_on(user: User) -> None:
