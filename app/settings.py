@@ -13,7 +13,10 @@ from app.durations import Duration
 class Settings(BaseSettings):
     """The service's configuration. `Field.description` is the README's text for each setting."""
 
-    model_config = SettingsConfigDict(env_prefix="USERMEM_", extra="ignore", populate_by_name=True)
+    # An empty variable counts as unset: compose files pass on what nobody has set.
+    model_config = SettingsConfigDict(
+        env_prefix="USERMEM_", env_ignore_empty=True, extra="ignore", populate_by_name=True
+    )
 
     database_url: str | None = Field(
         None, description="Postgres URL of the service's login. Unset: an embedded Postgres."
