@@ -1,4 +1,4 @@
-"""Spans of time as people write them: `90`, `30m`, `8h`, `90d`, in settings, commands and policies."""
+"""Spans of time as people write them, in settings, commands and policies: `90`, `30m`, `8h`."""
 
 import re
 from datetime import timedelta

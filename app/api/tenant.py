@@ -16,6 +16,7 @@ from app.wire import Line, Model
 
 router = APIRouter(prefix="/v1/tenant", route_class=KeyedRoute, tags=["tenant"])
 _admin = Depends(Needs("admin"))
+_DEFAULT = Policy()
 
 
 def _category(name: str) -> str:
@@ -34,15 +35,14 @@ def _prompt(version: str) -> str:
 class PolicyBody(Model):
     """A tenant's policy; with PATCH, what is not named stays as it is."""
 
-    session_silence: Duration = Policy.session_silence
-    session_cap: Duration = Policy.session_cap
-    max_facts_per_user: Annotated[int, Field(ge=1, le=10_000)] = Policy.max_facts_per_user
-    max_facts_per_day: Annotated[int, Field(ge=0, le=10_000)] = Policy.max_facts_per_day
-    turn_retention: Duration = Policy.turn_retention
+    session_silence: Duration = _DEFAULT.session_silence
+    session_cap: Duration = _DEFAULT.session_cap
+    max_facts_per_user: Annotated[int, Field(ge=1, le=10_000)] = _DEFAULT.max_facts_per_user
+    max_facts_per_day: Annotated[int, Field(ge=0, le=10_000)] = _DEFAULT.max_facts_per_day
     blocked_categories: list[Annotated[str, AfterValidator(_category)]] = Field(
-        default_factory=lambda: list(Policy.blocked_categories)
+        default_factory=lambda: list(_DEFAULT.blocked_categories)
     )
-    default_memory: Literal["on", "paused"] = Policy.default_memory
+    default_memory: Literal["on", "paused"] = _DEFAULT.default_memory
     extraction_instructions: Annotated[Line, Field(max_length=2_000)] | None = None
     model: Annotated[Line, Field(min_length=1, max_length=100)] | None = None
     prompt_version: Annotated[Line, AfterValidator(_prompt)] | None = None
@@ -58,7 +58,7 @@ async def get_policy(core: CoreDep, key: CredentialDep, tx: Tx) -> PolicyBody:
 @router.put("/policy", dependencies=[_admin])
 async def put_policy(body: PolicyBody, core: CoreDep, key: CredentialDep, tx: Tx) -> PolicyBody:
     """Replace the policy; what is not named gets its default."""
-    return await _write(core, key, tx, Policy(), body, everything=True)
+    return await _write(core, key, tx, _DEFAULT, body, everything=True)
 
 
 @router.patch("/policy", dependencies=[_admin])
@@ -70,7 +70,13 @@ async def patch_policy(body: PolicyBody, core: CoreDep, key: CredentialDep, tx: 
 
 
 async def _write(
-    core: CoreDep, key: CredentialDep, tx: Tx, current: Policy, body: PolicyBody, *, everything: bool
+    core: CoreDep,
+    key: CredentialDep,
+    tx: Tx,
+    current: Policy,
+    body: PolicyBody,
+    *,
+    everything: bool,
 ) -> PolicyBody:
     named = set(PolicyBody.model_fields) if everything else body.model_fields_set
     changes = {name: getattr(body, name) for name in named}

@@ -18,6 +18,7 @@ from app.llm import Kind
 from app.memory import cursor, guard
 from app.memory.core import Core
 from app.memory.learn import commit, prepare
+from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal
 from app.memory.users import ensure_user, find_user, lock_user
 from app.memory.write import Outcome
@@ -181,13 +182,13 @@ async def explain(tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID) -
     return Why(fact, [(row, session) for row, session in evidence], list(verdicts), list(events))
 
 
-def checked(text: str, kind: Kind) -> tuple[str, str | None]:
+def checked(text: str, kind: Kind, policy: Policy) -> tuple[str, str | None]:
     """Hold a text against the guard: its one line, and why it must wait in quarantine if so.
 
     Raises `Invalid` with the guard's reason as code.
     """
     said = one_line(text)
-    decision = guard.check(said, kind)
+    decision = guard.check(said, kind, blocked=policy.blocked)
     if decision.action == "reject":
         raise Invalid("The text can't be kept as a fact.", code=decision.reason)
     return said, decision.reason if decision.action == "quarantine" else None
@@ -209,8 +210,8 @@ async def add_fact(
     the instant of the commit. Raises `Invalid` with the guard's reason as code, or `Conflict`
     while the user's memory is not on.
     """
-    said, quarantine = checked(new.text, new.kind)
     async with core.db.tenant(tenant_id) as tx:
+        said, quarantine = checked(new.text, new.kind, await policy_of(tx, core, tenant_id))
         scope, person = await ensure_user(tx, tenant_id, user)
         require_on(person)
         at = now(tx)

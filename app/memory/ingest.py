@@ -20,6 +20,7 @@ from app.memory.core import Core, incognito_digest
 from app.memory.echo import cut_echo
 from app.memory.guard import scrub
 from app.memory.jobs import defer_due, defer_extract
+from app.memory.policy import SESSION_MAX_CHARACTERS, SESSION_MAX_TURNS, policy_of
 from app.memory.users import ensure_user
 from app.models import IncognitoSession, Message, SeenMessage, Session
 from app.text import clean
@@ -244,7 +245,7 @@ async def _schedule(
     tx: AsyncSession, core: Core, scope: Scope, row: Session, *, accepted: int, end: bool
 ) -> None:
     """Move the session's deadline, or queue it when it has ended or is full."""
-    policy, at = core.policy, now(tx)
+    policy, at = await policy_of(tx, core, scope.tenant_id), now(tx)
     if accepted or row.status == "open":
         if row.status in {"done", "failed"}:
             row.status, row.reason, row.ended, row.opened_at = "open", None, False, at
@@ -258,7 +259,7 @@ async def _schedule(
             )
         )
     ).one()
-    full = turns >= policy.session_max_turns or characters >= policy.session_max_characters
+    full = turns >= SESSION_MAX_TURNS or characters >= SESSION_MAX_CHARACTERS
     if end or full:
         await queue_session(tx, scope, row, turns=turns)
 

@@ -1,7 +1,6 @@
 """What happened in a tenant, counted by day: numbers alone, for budgets and for plots."""
 
 from collections.abc import Mapping
-from datetime import date
 from uuid import UUID
 
 from sqlalchemy import func, select
@@ -17,7 +16,7 @@ async def count(tx: AsyncSession, tenant_id: UUID, counts: Mapping[str, int]) ->
 
     In the order of their names, so that two transactions never wait for each other in a circle.
     """
-    today: date = now(tx).date()
+    today = now(tx).date()
     values = [
         {"tenant_id": tenant_id, "day": today, "name": name, "count": number}
         for name, number in sorted(counts.items())
