@@ -132,69 +132,36 @@ def test_whatever_is_compared_there_is_a_verdict_and_a_subject(one, other):
     assert same_subject(one, other) == same_subject(other, one)
 
 
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize(
-    "unit",
-    [
-        "a",
-        " ",
-        "\n",
-        ".",
-        "-",
-        '"',
-        "'",
-        "`",
-        "```",
-        "<",
-        "<a>",
-        "(",
-        ">",
-        "“",
-        "«",
-        "😂",
-        "\u0301",
-        "I ",
-        "I use ",
-        "I live in Lisbon and ",
-        "never ",
-        "we use Postgres, ",
-        "from A to B ",
-        "remember that ",
-        "forget that ",
-        "if ",
-        "no, ",
-        "actually ",
-        "my name is ",
-        "I moved from ",
-        "I live in Lisbon. ",
-        "I am now ",
-        "also ",
-        "please ",
-        "translate ",
-        "so, ",
-        "; ",
-        "- ",
-        "x;\n",
-        "I have just recently ",
-        '{ "a": ',
-        "and my ",
-        "1234-12-12T",
-        ") {",
-        "ich heiße ",
-        "Error",
-        "no longer ",
-        "I no longer ",
-        "I stopped using ",
-        "gave up ",
-        "not ",
-    ],
-)
-@pytest.mark.parametrize("sentence", [380, 65_536])
-def test_64_kib_of_anything_repeated_are_read_to_the_end(unit, sentence):
-    one = (unit * (sentence // len(unit) + 1))[:sentence]
-    said = f"{one}. " * (65_536 // sentence)
-
+def read_everything(said):
     assert len(extract(said)) <= 400
     forget_requests([Turn(1, said, THEN)])
     subject_of(said, "goal")
     relation(said, said + "x")
+
+
+# fmt: off
+ENDLESS = [
+    "a", " ", "\n", ".", "-", '"', "'", "`", "```", "<", "<a>", "(", ">", "“", "«", "😂", "\u0301",
+    "no, ", "actually ", "I am now ", "also ", "translate ", "; ", "- ", "x;\n", '{ "a": ', ") {",
+    "1234-12-12T", "ich heiße ", "Error",
+]
+WORDY = [
+    "I live in Lisbon and ", "I use ", "we use Postgres, ", "from A to B ", "remember that ",
+    "forget that ", "never ", "no longer ", "I no longer ", "I stopped using ", "and my ",
+    "I have just recently ",
+]
+# fmt: on
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("unit", ENDLESS + WORDY)
+def test_64_kib_of_anything_repeated_are_read_to_the_end(unit):
+    read_everything((unit * (65_536 // len(unit) + 1))[:65_536])
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("unit", WORDY)
+def test_the_longest_sentences_that_are_read_keep_nobody_busy(unit):
+    sentence = (unit * 400)[:380]
+
+    read_everything(f"{sentence}. " * 60)
