@@ -5,7 +5,6 @@ somebody has it. Jobs, products and prohibitions use the same words and must pas
 authorised to deploy on Fridays" is a constraint worth keeping.
 """
 
-
 from typing import Final
 
 from app.memory.patterns import one_of

@@ -4,7 +4,6 @@ A noun ("my bank PIN"), a link ("is") and a value. What the value looks like dec
 must be there: `Plum!77` needs only the noun near it, `sunshine` needs the whole sentence.
 """
 
-
 import re
 from collections.abc import Iterator
 from itertools import chain

@@ -4,7 +4,6 @@ Questions, one-off requests, code and text without words are not facts; what is 
 moment or this task is temporary.
 """
 
-
 import re
 from typing import Final
 
