@@ -18,10 +18,11 @@ from pydantic_core import PydanticCustomError
 
 from app import db, telemetry
 from app.db import Database
+from app.durations import parse_duration
 from app.embedded import EmbeddedError
 from app.errors import UsermemError
 from app.memory import tenants
-from app.settings import Settings, parse_duration
+from app.settings import Settings
 from app.wire import check_id
 from app.wiring import Address, Misconfigured, database, open_core, signing_key
 from app.worker import Worker

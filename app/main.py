@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import api
-from app.deps import KeyCache
+from app.deps import KeyCache, Replayed
 from app.errors import Unavailable, UsermemError
 from app.memory.core import Core
 from app.settings import Settings
@@ -167,6 +167,11 @@ async def _on_error(request: Request, error: UsermemError) -> JSONResponse:
     return problem(request, error.status, error.title, error.code, error.detail, headers)
 
 
+async def _on_replayed(_request: Request, replayed: Replayed) -> JSONResponse:
+    kept = replayed.kept
+    return JSONResponse(kept.body, kept.status, {"Idempotent-Replay": "true"})
+
+
 async def _on_invalid(request: Request, error: RequestValidationError) -> JSONResponse:
     """Name the fields and what is wrong with them, never what was in them."""
     problems = [f"{_name(item['loc'])}: {item['msg']}" for item in error.errors()[:5]]
@@ -214,6 +219,7 @@ def _is_passing(error: BaseException | None) -> bool:
 
 _HANDLERS: dict[type[Exception], Any] = {
     UsermemError: _on_error,
+    Replayed: _on_replayed,
     RequestValidationError: _on_invalid,
     HTTPException: _on_http,
     psycopg.OperationalError: _on_database,

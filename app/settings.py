@@ -1,38 +1,13 @@
 """Every setting, its default and its unit. Read from `USERMEM_*` variables, once, at the roots."""
 
-import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import AliasChoices, BeforeValidator, Field, PlainSerializer, SecretStr
+from pydantic import AliasChoices, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def parse_duration(value: Any) -> Any:
-    """Seconds, or a number with a unit `s`, `m`, `h` or `d`: `90`, `30m`, `8h`, `90d`."""
-    if isinstance(value, timedelta):
-        return value
-    match = re.fullmatch(r"(\d{1,9})([smhd]?)", str(value).strip())
-    if isinstance(value, bool) or match is None:
-        raise ValueError("a duration is a number of seconds, or like 30m, 8h, 90d")
-    return timedelta(seconds=int(match[1]) * _UNITS[match[2] or "s"])
-
-
-def format_duration(value: timedelta) -> str:
-    """The shortest form that `parse_duration` reads back as the same span."""
-    seconds = int(value.total_seconds())
-    for unit in ("d", "h", "m"):
-        if seconds and seconds % _UNITS[unit] == 0:
-            return f"{seconds // _UNITS[unit]}{unit}"
-    return f"{seconds}s"
-
-
-Duration = Annotated[
-    timedelta, BeforeValidator(parse_duration), PlainSerializer(format_duration, return_type=str)
-]
+from app.durations import Duration
 
 
 class Settings(BaseSettings):

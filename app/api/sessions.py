@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
+from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, OnceDep, Tx
 from app.memory import sessions
 from app.memory.ingest import IncomingTurn, Role, append_turns
 from app.models import Session
@@ -168,13 +168,21 @@ class SessionReceiptOut(Model):
 
 @router.post("/sessions/{session}/messages", status_code=202, dependencies=[_ingest])
 async def post_messages(
-    user: UserId, session: SessionId, body: MessagesIn, core: CoreDep, key: CredentialDep, tx: Tx
+    user: UserId,
+    session: SessionId,
+    body: MessagesIn,
+    core: CoreDep,
+    key: CredentialDep,
+    once: OnceDep,
+    tx: Tx,
 ) -> ReceiptOut:
     """Append turns to a session. Only the user's turns are kept."""
     receipt = await append_turns(
         tx, core, key.tenant_id, user, session, body.turns(), end=body.end, memory=body.memory
     )
-    return ReceiptOut.model_validate(receipt)
+    answer = ReceiptOut.model_validate(receipt)
+    await once.keep(tx, user, 202, answer)
+    return answer
 
 
 @router.post("/transcripts", status_code=202, dependencies=[_ingest])
@@ -183,6 +191,7 @@ async def post_transcript(
     body: TranscriptIn,
     core: CoreDep,
     key: CredentialDep,
+    once: OnceDep,
     tx: Tx,
     response: Response,
 ) -> ReceiptOut:
@@ -194,7 +203,9 @@ async def post_transcript(
     response.headers["Location"] = (
         f"/v1/users/{quote(user, safe='')}/sessions/{quote(session, safe='')}"
     )
-    return ReceiptOut.model_validate(receipt)
+    answer = ReceiptOut.model_validate(receipt)
+    await once.keep(tx, user, 202, answer)
+    return answer
 
 
 @router.post("/sessions/{session}/end", status_code=202, dependencies=[_ingest])

@@ -1,7 +1,7 @@
-"""What an extractor proposes is held against the user's own words: what stands becomes a proposal.
+"""From turns to proposals: what an extractor says is held against what the user said.
 
-Everything behind the seam is untrusted, so each candidate is checked alone; a bad one is dropped
-and counted, and the others stay.
+No quote, no fact: every candidate must rest on words that code finds in the turn it names, and
+pass the guard, whoever proposed it. No connection is held here.
 """
 
 from collections import Counter
@@ -11,9 +11,12 @@ from datetime import datetime, timedelta
 from typing import Final, get_args
 from uuid import UUID, uuid4
 
-from app.llm import Candidate, Extractor, Kind, Statement, Turn, Usage
+from app.db import Scope
+from app.llm import Candidate, Kind, Turn, Usage
 from app.memory import guard
-from app.memory.reconcile import Proposal, Source
+from app.memory.core import Core
+from app.memory.policy import Policy
+from app.memory.reconcile import Known, Proposal, Source
 from app.models import Message
 from app.rules import ForgetRequest, canonical, forget_requests, is_single_valued, subject_of
 from app.text import find_quote, fingerprint, fold, one_line
@@ -29,19 +32,19 @@ _BULLETS: Final = ("- ", "* ", "• ")
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
-    """The turns of a session that wait, and what of the user's memory bears on them."""
+class Claim:
+    """What a worker took on: the turns it read, and the attempt its commit must still find."""
 
+    scope: Scope
     session_id: UUID
+    attempt: int
+    turns: Sequence[Turn]
     messages: Sequence[Message]
-    known: Sequence[Statement]
-    """Live facts, shown to the extractor so that repeats become confirmations."""
+    known: Sequence[Known]
+    """Live facts shown to the extractor, so that repeats become confirmations."""
     served: frozenset[bytes]
     """Fingerprints of all facts that a block may have held, to tell an echo by."""
-
-    def turns(self) -> list[Turn]:
-        """Give what an extractor may see."""
-        return [Turn(n, m.text, m.said_at) for n, m in enumerate(self.messages, 1)]
+    policy: Policy
 
 
 @dataclass(slots=True)
@@ -54,18 +57,20 @@ class Found:
     usage: Usage = field(default_factory=Usage)
 
 
-async def find(extractor: Extractor, conversation: Conversation) -> Found:
-    """Extract and check every candidate; holds no connection. A `ModelError` is the caller's."""
-    turns = conversation.turns()
-    extraction = await extractor.extract(turns, conversation.known)
-    asked = forget_requests(turns)
-    found = Found(
-        forget=[(request, turns[request.turn - 1].said_at) for request in asked],
-        rejected=Counter(extraction.rejected),
-        usage=extraction.usage,
+async def find(core: Core, claim: Claim) -> Found:
+    """Extract and check every candidate; holds no connection."""
+    extractor, _ = core.readers_of(claim.policy)
+    extraction = await extractor.extract(
+        claim.turns,
+        [fact.statement() for fact in claim.known],
+        instructions=claim.policy.extraction_instructions,
     )
+    found = Found(rejected=Counter(extraction.rejected), usage=extraction.usage)
+    asked = forget_requests(claim.turns)
+    said_at = {turn.n: turn.said_at for turn in claim.turns}
+    found.forget = [(request, said_at[request.turn]) for request in asked]
     for candidate in extraction.candidates[:MAX_CANDIDATES]:
-        checked = _check(conversation, candidate, asked, extractor.name)
+        checked = _check(extractor.name, claim, candidate, asked)
         if isinstance(checked, Proposal):
             found.proposals.append(checked)
         else:
@@ -75,40 +80,38 @@ async def find(extractor: Extractor, conversation: Conversation) -> Found:
 
 
 def _check(
-    conversation: Conversation,
-    candidate: Candidate,
-    asked: Sequence[ForgetRequest],
-    extractor: str,
+    extractor: str, claim: Claim, candidate: Candidate, asked: Sequence[ForgetRequest]
 ) -> Proposal | str:
     """Hold a candidate against the turn it names and against the guard: a proposal, or why not."""
-    if not _is_sound(candidate, len(conversation.messages)):
+    if not _is_sound(candidate, len(claim.turns)):
         return "invalid"
-    message = conversation.messages[candidate.turn - 1]
+    message = claim.messages[candidate.turn - 1]
     span = find_quote(candidate.quote, message.text)
     if span is None:
         return "no_evidence"
     quote = message.text[slice(*span)]
     said = one_line(candidate.text)
-    decision = guard.check(said, candidate.kind)
+    decision = guard.check(said, candidate.kind, blocked=claim.policy.blocked)
     if reason := _doubtful(candidate, asked, quote) or (
         decision.reason if decision.action == "reject" else None
     ):
         return reason
-    if _is_echo(conversation.served, message.text, span, said):
+    if _is_echo(claim.served, message.text, span, said):
         return "echo"
     subject = canonical(one_line(candidate.subject)) or subject_of(said, candidate.kind)
+    subject = subject[:_MAX_SUBJECT]
     return Proposal(
         id=uuid4(),
         text=said,
         kind=candidate.kind,
-        subject=subject[:_MAX_SUBJECT],
+        subject=subject,
         slot=subject if is_single_valued(subject) else None,
         fingerprint=fingerprint(said),
         source="transcript",
         # Clocks differ by minutes, but nothing is said after it has arrived.
         said_at=min(message.said_at, message.created_at),
         evidence=Source(
-            conversation.session_id,
+            claim.session_id,
             message.external_id or f"turn-{message.position}",
             one_line(quote),
             message.said_at,

@@ -8,9 +8,8 @@ again.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
@@ -19,16 +18,26 @@ from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
-from app.llm import ModelError, ModelMisconfigured, ModelRefused, ModelUnavailable, Usage, Verdict
-from app.memory.candidates import Conversation, Found, find
+from app.llm import (
+    ModelError,
+    ModelMisconfigured,
+    ModelRefused,
+    ModelUnavailable,
+    Turn,
+    Usage,
+    Verdict,
+)
+from app.memory.candidates import Claim, Found, find
 from app.memory.core import Core
 from app.memory.ingest import look_after_silence, open_again, queue_session, waiting
 from app.memory.jobs import defer_look
 from app.memory.learn import commit, fingerprints, live, load_facts, prepare
+from app.memory.policy import MAX_ATTEMPTS, Policy, policy_of
 from app.memory.reconcile import Known, Ruling
+from app.memory.usage import count, tokens_this_month
 from app.memory.users import lock_user
 from app.memory.write import Outcome, Prepared, close
-from app.models import Message, Session, User
+from app.models import Fact, Message, Session, User
 from app.rules import ForgetRequest
 from app.telemetry import logger
 from app.text import words
@@ -40,28 +49,13 @@ KNOWN_FACTS: Final = 50
 
 RETRY_AFTER: Final = timedelta(seconds=15)
 PROBE_AFTER: Final = timedelta(minutes=1)
+BUDGET_CHECKED_EVERY: Final = timedelta(minutes=10)
+
 LEASE: Final = timedelta(seconds=60)
 """A claim's life, extended while its holder lives: should its job be lost too, the session is
 looked at again."""
 
 LONGEST_WAIT: Final = timedelta(hours=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What a worker took on: the turns it read, and the attempt its commit must still find."""
-
-    scope: Scope
-    attempt: int
-    conversation: Conversation
-
-    def still(self) -> ColumnElement[bool]:
-        """Select the session while this claim holds it."""
-        return and_(
-            _is_session(self.scope, self.conversation.session_id),
-            Session.status == "extracting",
-            Session.attempt == self.attempt,
-        )
 
 
 async def look_at(core: Core, scope: Scope, session_id: UUID) -> None:
@@ -86,8 +80,9 @@ async def extract_session(core: Core, scope: Scope, session_id: UUID) -> None:
         return
     try:
         async with _extended(core, claim):
-            found = await find(core.extractor, claim.conversation)
-            prepared = await prepare(core, scope, found.proposals)
+            found = await find(core, claim)
+            _, judge = core.readers_of(claim.policy)
+            prepared = await prepare(core, scope, found.proposals, judge=judge)
         await _save(core, claim, found, prepared)
     except ModelError as error:
         await _postpone(core, claim, error)
@@ -113,7 +108,7 @@ async def _extend(core: Core, claim: Claim) -> None:
         try:
             async with core.db.tenant(claim.scope.tenant_id) as tx:
                 await tx.execute(
-                    update(Session).where(claim.still()).values(extract_after=now(tx) + LEASE)
+                    update(Session).where(_held(claim)).values(extract_after=now(tx) + LEASE)
                 )
         except Exception as error:  # noqa: BLE001 - next time, perhaps; the commit checks the claim
             log.warning("lease_not_extended", error=type(error).__name__)
@@ -124,6 +119,15 @@ def _is_session(scope: Scope, session_id: UUID) -> ColumnElement[bool]:
         Session.tenant_id == scope.tenant_id,
         Session.user_id == scope.user_id,
         Session.id == session_id,
+    )
+
+
+def _held(claim: Claim) -> ColumnElement[bool]:
+    """Select the session while the claim holds it."""
+    return and_(
+        _is_session(claim.scope, claim.session_id),
+        Session.status == "extracting",
+        Session.attempt == claim.attempt,
     )
 
 
@@ -149,8 +153,15 @@ async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
         if not messages:
             _settle(row, now(tx), reason=row.reason)
             return None
-        if row.failures >= core.policy.max_attempts:
+        if row.failures >= MAX_ATTEMPTS:
             row.status, row.reason, row.extract_after = "failed", row.reason or "crashed", None
+            return None
+        policy = await policy_of(tx, core, scope.tenant_id)
+        budget = policy.monthly_token_budget
+        if budget is not None and await tokens_this_month(tx, scope.tenant_id) >= budget:
+            row.status, row.reason = "queued", "monthly_token_budget"
+            row.extract_after = now(tx) + BUDGET_CHECKED_EVERY
+            await defer_look(tx, scope, session_id, row.extract_after)
             return None
         # Counted before the work: a session that kills its worker must not be tried for ever.
         row.attempt += 1
@@ -158,13 +169,16 @@ async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
         row.status, row.extract_after = "extracting", now(tx) + LEASE
         row.ended = False  # what comes from now on is a new stretch, until it is ended too
         known = await load_facts(tx, scope, live(), newest=KNOWN_FACTS)
-        conversation = Conversation(
+        return Claim(
+            scope,
             session_id,
-            messages,
-            [fact.statement() for fact in known],
-            await fingerprints(tx, scope),
+            row.attempt,
+            turns=[Turn(n, m.text, m.said_at) for n, m in enumerate(messages, 1)],
+            messages=messages,
+            known=known,
+            served=await fingerprints(tx, scope),
+            policy=policy,
         )
-        return Claim(scope, row.attempt, conversation)
 
 
 async def _drop(tx: AsyncSession, scope: Scope, row: Session, user: User) -> None:
@@ -186,11 +200,13 @@ async def _save(core: Core, claim: Claim, found: Found, prepared: Prepared) -> N
         if held is None:
             return
         user, row = held
-        outcome = await commit(tx, core, scope, prepared, by=f"worker:{core.extractor.name}")
+        room = await _room(tx, scope, claim.policy)
+        by = f"worker:{core.readers_of(claim.policy)[0].name}"
+        outcome = await commit(tx, core, scope, prepared, by=by, room=room)
         closed = await _forget_asked(tx, scope, found.forget)
         for reason in outcome.dropped:
             found.rejected[reason] += 1
-        _count(row, outcome, closed, found.rejected, found.usage + prepared.usage)
+        await _count(tx, row, outcome, closed, found, found.usage + prepared.usage)
         if outcome.added or outcome.superseded or closed:
             user.revision += 1
         if closed or outcome.quarantined:
@@ -211,9 +227,9 @@ async def _save(core: Core, claim: Claim, found: Found, prepared: Prepared) -> N
 async def _hold(tx: AsyncSession, claim: Claim) -> tuple[User, Session] | None:
     """Lock user and session; None when the claim is lost: deleted, erased, paused, taken over."""
     user = await lock_user(tx, claim.scope)
-    row = await tx.scalar(select(Session).where(claim.still()).with_for_update())
+    row = await tx.scalar(select(Session).where(_held(claim)).with_for_update())
     if user is None or row is None:
-        session = claim.conversation.session_id.hex
+        session = claim.session_id.hex
         log.info("claim_lost", session=session, attempt=claim.attempt)
         return None
     if user.memory != "on":
@@ -222,18 +238,54 @@ async def _hold(tx: AsyncSession, claim: Claim) -> tuple[User, Session] | None:
     return user, row
 
 
-def _count(
-    row: Session, outcome: Outcome, closed: int, rejected: Mapping[str, int], usage: Usage
+async def _room(tx: AsyncSession, scope: Scope, policy: Policy) -> int:
+    """Give how many facts extraction may still add, by the caps on a user and on a day."""
+    today = now(tx).replace(hour=0, minute=0, second=0, microsecond=0)
+    learned_today = (Fact.created_at >= today) & (Fact.source == "transcript")
+    held, fresh = (
+        await tx.execute(
+            select(func.count().filter(live()), func.count().filter(learned_today)).where(
+                Fact.tenant_id == scope.tenant_id, Fact.user_id == scope.user_id
+            )
+        )
+    ).one()
+    return max(0, min(policy.max_facts_per_user - held, policy.max_facts_per_day - fresh))
+
+
+async def _count(
+    tx: AsyncSession,
+    row: Session,
+    outcome: Outcome,
+    closed: int,
+    found: Found,
+    usage: Usage,
 ) -> None:
+    """Add what happened to the session's counts and to the tenant's day."""
     row.added += len(outcome.added)
     row.confirmed += len(outcome.confirmed)
     row.superseded += len(outcome.superseded) + closed
     row.quarantined += len(outcome.quarantined)
-    row.rejected = dict(Counter(row.rejected) + Counter(rejected))
-    _spend(row, usage)
+    row.rejected = dict(Counter(row.rejected) + found.rejected)
+    counts = {
+        "sessions": 1,
+        "facts_added": len(outcome.added),
+        "facts_confirmed": len(outcome.confirmed),
+        "facts_superseded": len(outcome.superseded) + closed,
+        "facts_quarantined": len(outcome.quarantined),
+        **{f"rejected.{reason}": number for reason, number in found.rejected.items()},
+    }
+    await count(tx, row.tenant_id, counts)
+    await _spend(tx, row, usage)
 
 
-def _spend(row: Session, usage: Usage) -> None:
+async def _spend(tx: AsyncSession, row: Session, usage: Usage) -> None:
+    """Book what the model cost on the session and on the tenant's month."""
+    spent = {
+        "model_calls": usage.calls,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+    await count(tx, row.tenant_id, spent)
     row.model_calls += usage.calls
     row.input_tokens += usage.input_tokens
     row.output_tokens += usage.output_tokens
@@ -247,7 +299,7 @@ async def _finish(
     await tx.execute(
         delete(Message).where(
             waiting(scope, row.id),
-            Message.position.in_([message.position for message in claim.conversation.messages]),
+            Message.position.in_([message.position for message in claim.messages]),
         )
     )
     newer, since = (
@@ -295,7 +347,7 @@ async def _postpone(core: Core, claim: Claim, error: ModelError) -> None:
         async with core.db.tenant(claim.scope.tenant_id) as tx:
             held = await _hold(tx, claim)
             if held is not None:
-                _spend(held[1], error.usage)
+                await _spend(tx, held[1], error.usage)
                 await _finish(tx, core, claim, held[1], reason=error.code)
         return
     if isinstance(error, ModelUnavailable | ModelMisconfigured):
@@ -313,9 +365,9 @@ async def _fail(core: Core, claim: Claim, reason: str, usage: Usage) -> None:
         if held is None:
             return
         row = held[1]
-        _spend(row, usage)
+        await _spend(tx, row, usage)
         row.reason = reason
-        if row.failures >= core.policy.max_attempts:
+        if row.failures >= MAX_ATTEMPTS:
             row.status, row.extract_after = "failed", None
             return
         row.status = "queued"
@@ -330,7 +382,7 @@ async def _wait(core: Core, claim: Claim, error: ModelError, wait: timedelta) ->
         if held is None:
             return
         row = held[1]
-        _spend(row, error.usage)
+        await _spend(tx, row, error.usage)
         row.failures -= 1
         row.status, row.reason, row.extract_after = "queued", error.code, now(tx) + wait
         await defer_look(tx, claim.scope, row.id, row.extract_after)

@@ -20,6 +20,7 @@ from app.memory.core import Core, incognito_digest
 from app.memory.echo import cut_echo
 from app.memory.guard import scrub
 from app.memory.jobs import defer_extract, defer_look
+from app.memory.policy import SESSION_MAX_CHARACTERS, SESSION_MAX_TURNS, policy_of
 from app.memory.users import ensure_user
 from app.models import IncognitoSession, Message, SeenMessage, Session
 from app.text import clean
@@ -248,7 +249,7 @@ async def _schedule(
     A session that is queued or being extracted keeps its own deadline: turns that come now can't
     put off those before them.
     """
-    policy, at = core.policy, now(tx)
+    at = now(tx)
     if accepted and row.status in {"done", "failed"}:
         open_again(row, at)
     if accepted or row.status == "open":
@@ -260,7 +261,7 @@ async def _schedule(
             )
         )
     ).one()
-    full = turns >= policy.session_max_turns or characters >= policy.session_max_characters
+    full = turns >= SESSION_MAX_TURNS or characters >= SESSION_MAX_CHARACTERS
     if end or full:
         await queue_session(tx, scope, row, turns=turns)
     elif row.status == "open":
@@ -275,9 +276,9 @@ def open_again(row: Session, at: datetime) -> None:
 
 async def look_after_silence(tx: AsyncSession, core: Core, scope: Scope, row: Session) -> None:
     """Have an open session looked at after its silence, or at its cap if that is sooner."""
+    policy = await policy_of(tx, core, scope.tenant_id)
     row.extract_after = min(
-        row.last_activity_at + core.policy.session_silence,
-        row.opened_at + core.policy.session_cap,
+        row.last_activity_at + policy.session_silence, row.opened_at + policy.session_cap
     )
     await defer_look(tx, scope, row.id, row.extract_after)
 

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope
 from app.embeddings import EmbedderError, Vector
-from app.llm import Judgement, ModelError, Pair, Verdict
+from app.llm import Judge, Judgement, ModelError, Pair, Verdict
 from app.memory.core import Core
 from app.memory.reconcile import Known, Proposal, Ruling, as_said, plan
 from app.memory.users import lock_user
@@ -62,7 +62,12 @@ _SHARING_WORDS = text(
 
 
 async def prepare(
-    core: Core, scope: Scope, proposals: Sequence[Proposal], *, patience: float | None = None
+    core: Core,
+    scope: Scope,
+    proposals: Sequence[Proposal],
+    *,
+    judge: Judge | None = None,
+    patience: float | None = None,
 ) -> Prepared:
     """Embed and judge proposals against the user's facts and each other, in at most one call.
 
@@ -75,10 +80,11 @@ async def prepare(
         neighbours = await _neighbours(tx, core, scope, prepared)
     pairs = _pairs(prepared, neighbours)
     if pairs:
-        judgement, judge = await _judge(core, [pair for _, _, pair in pairs], patience)
+        asked = judge or core.judge
+        judgement, by = await _judge(asked, [pair for _, _, pair in pairs], patience)
         prepared.usage = judgement.usage
         for (old, new, _), verdict in zip(pairs, judgement.verdicts, strict=True):
-            prepared.rulings[old, new] = Ruling(old, new, verdict, judge)
+            prepared.rulings[old, new] = Ruling(old, new, verdict, by)
     return prepared
 
 
@@ -91,11 +97,11 @@ async def _embed(core: Core, proposals: Sequence[Proposal]) -> dict[UUID, Vector
 
 
 async def _judge(
-    core: Core, pairs: Sequence[Pair], patience: float | None
+    judge: Judge, pairs: Sequence[Pair], patience: float | None
 ) -> tuple[Judgement, str]:
     try:
         async with asyncio.timeout(patience):
-            return await core.judge.judge(pairs), core.judge.name
+            return await judge.judge(pairs), judge.name
     except (TimeoutError, ModelError):
         if patience is None:
             raise
@@ -227,11 +233,18 @@ def _pairs(
 
 
 async def commit(
-    tx: AsyncSession, core: Core, scope: Scope, prepared: Prepared, *, by: str
+    tx: AsyncSession,
+    core: Core,
+    scope: Scope,
+    prepared: Prepared,
+    *,
+    by: str,
+    room: int | None = None,
 ) -> Outcome:
     """Write what the proposals come to, in the caller's transaction under the user's row lock.
 
-    `by` names the actor in the facts' events. Bumping the user's revision or epoch is the caller's.
+    `by` names the actor in the facts' events; at most `room` facts are added, if given. Bumping
+    the user's revision or epoch is the caller's.
     """
     proposals = prepared.proposals
     if not proposals:
@@ -256,6 +269,7 @@ async def commit(
         facts,
         lambda old, new: prepared.rulings.get((old.id, new.id)) or _rule_on(old, new),
         unlearned=lambda proposal: proposal.id in unlearned,
+        room=room,
     )
     return await write(tx, core, scope, prepared, decided, by)
 

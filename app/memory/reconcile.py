@@ -139,14 +139,15 @@ def plan(
     ruling_on: Lookup,
     *,
     unlearned: Callable[[Proposal], bool] = lambda _: False,
+    room: int | None = None,
 ) -> Plan:
     """Decide for all proposals of one commit, in the order of `as_said`.
 
     `facts` are the live ones that matter and the history of the subjects proposed. `ruling_on`
     gives the verdict on a fact (stored, or proposed a moment ago) and a proposal, None where the
-    pair was never judged.
+    pair was never judged. At most `room` proposals become live facts where nothing gave way.
     """
-    state = _State(ruling_on, unlearned)
+    state = _State(ruling_on, unlearned, room)
     for fact in facts:
         state.facts[fact.id] = fact
     for proposal in as_said(proposals):
@@ -185,29 +186,35 @@ def may_repeat(fact: Known, new: Proposal) -> bool:
 class _State:
     """The user's facts while proposals are settled one after the other."""
 
-    def __init__(self, ruling_on: Lookup, unlearned: Callable[[Proposal], bool]) -> None:
+    def __init__(
+        self, ruling_on: Lookup, unlearned: Callable[[Proposal], bool], room: int | None
+    ) -> None:
         self.facts: dict[UUID, Known] = {}
         self.plan = Plan()
         self._ruling_on = ruling_on
         self._unlearned = unlearned
+        self._room = room
 
     def settle(self, new: Proposal) -> None:
+        live = [fact for fact in self.facts.values() if not fact.superseded]
         if new.quarantine:
             self.plan.quarantined.append(new)
-            return
-        live = [fact for fact in self.facts.values() if not fact.superseded]
-        if not new.closes and (same := self._repeated(new, live)):
+        elif new.closes:
+            self._close(new, live)
+        elif same := self._repeated(new, live):
             self._confirm(same, new)
-            return
-        contradicted = self._contradicted(new, live)
-        if new.closes:
-            for old in contradicted:
-                if old.last_confirmed_at <= new.said_at:
-                    self._end(old, None, new.begins_at)
-            return
-        if self._unlearned(new):
+        elif self._unlearned(new):
             self.plan.dropped.append("deleted")
-            return
+        else:
+            self._enter(new, live)
+
+    def _close(self, new: Proposal, live: Iterable[Known]) -> None:
+        for old in self._contradicted(new, live):
+            if old.last_confirmed_at <= new.said_at:
+                self._end(old, None, new.begins_at)
+
+    def _enter(self, new: Proposal, live: Iterable[Known]) -> None:
+        contradicted = self._contradicted(new, live)
         if not new.speaks_for_user and any(fact.speaks_for_user for fact in contradicted):
             # A model's own words against the user's: a person decides.
             self.plan.quarantined.append(replace(new, quarantine=AGAINST_USER))
@@ -216,9 +223,15 @@ class _State:
         if later:
             self._into_history(new, min(later, key=lambda fact: fact.begins_at))
             return
+        if not contradicted and self._is_full():
+            self.plan.dropped.append("cap")
+            return
         for old in contradicted:
             self._end(old, new.id, new.begins_at)
         self._add(new, live)
+
+    def _is_full(self) -> bool:
+        return self._room is not None and len(self.plan.added) >= self._room
 
     def _repeated(self, new: Proposal, live: Sequence[Known]) -> Known | None:
         for fact in live:

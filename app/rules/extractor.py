@@ -8,6 +8,7 @@ from app.llm import Candidate, Extraction, Statement, Turn
 from app.rules import slots
 from app.rules.judge import understand
 from app.rules.languages import read_foreign
+from app.rules.patterns import INTRODUCED
 from app.rules.orders import chosen, order
 from app.rules.readings import Reading, read
 from app.rules.sentences import Clause, clauses, ends_play, readable, sentences, starts_play
@@ -34,7 +35,8 @@ _MOMENT = re.compile(
     re.IGNORECASE,
 )
 _DECLARES = re.compile(
-    r"(?:i|i'm|i've|we|we're|my|our|the|[A-Z][\w'-]*)\b.{2,160}", re.IGNORECASE
+    r"(?:(?i:i|i'm|i've|we|we're|my|our|the)|[A-Z][\w'-]*)\b(?! (?:following|assistant|system|user|"
+    r"instructions?|rule)\b)(?! (?i:can|may|am (?:allowed|cleared|authori[sz]ed)|have access)\b).{2,160}"
 )
 _TAKES_BACK = re.compile(
     r"(?:scratch|ignore|forget|strike|disregard) (?:that|it|what i (?:just )?said)|never ?mind(?: that)?",
@@ -46,6 +48,18 @@ _MEANT = re.compile(
 )
 _NOT_BUT = re.compile(
     r"(?:i'?m )?not (?P<old>[\w .'-]{2,40}?),? (?:but|only|just|rather) (?P<new>.{2,60})", re.IGNORECASE
+)
+
+
+_COMMANDS = re.compile(
+    r"(?:please|be|always|never|don't|do not|use|keep|write|answer|reply|respond|speak|call|stop|"
+    r"give|show|no|avoid|from now on|make)\b",
+    re.IGNORECASE,
+)
+_GREETS = re.compile(
+    r"\W*(?:(?:hi|hello|hey|good (?:morning|evening|afternoon)|morning|evening|greetings|there|all|"
+    r"everyone|team)\b[\s,!.:-]*)*",
+    re.IGNORECASE,
 )
 
 
@@ -94,26 +108,38 @@ def _read_turn(turn: Turn, found: list[_Found]) -> None:
         following = pieces[at + 1] if at + 1 < len(pieces) else None
         if reason and reason in piece.text:
             continue
-        readings = _of_clause(piece, following)
+        before = pieces[at - 1].text if at else ""
+        readings = _of_clause(piece, following, before)
         if not readings and found and _corrects(piece, turn, found):
             continue
         for reading in readings:
+            if reading.subject == INTRODUCED:
+                if piece.start == 0 or not _GREETS.fullmatch(turn.text[: piece.start]):
+                    continue
+                reading = replace(reading, subject="name")
             reason = reading.text.partition("; ")[2].rstrip(".")
             quote = turn.text[piece.start : piece.start + min(reading.end, len(piece.text))]
             found.append(_Found(turn, piece, reading, quote))
     found.extend(_foreign(turn) if not pieces or not found or found[-1].turn is not turn else ())
 
 
-def _of_clause(piece: Clause, following: Clause | None) -> list[Reading]:
+def _of_clause(piece: Clause, following: Clause | None, before: str) -> list[Reading]:
     text = piece.text.rstrip(" ,;:.!")
-    if rule := order(text):
+    if (rule := order(text)) and not _goes_on(piece, text, before):
         return [_with_reason(rule, piece, following)]
     if _UNCERTAIN.search(text) and not _STILL_SURE.search(text):
         return []
     if _MOMENT.search(text):
         return []
-    readings = [chosen(reading) for reading in read(text, said=True, actor=piece.actor)]
+    readings = [chosen(reading, text) for reading in read(text, said=True, actor=piece.actor)]
     return readings or (_asked_for(text) if piece.asked else [])
+
+
+def _goes_on(piece: Clause, text: str, before: str) -> bool:
+    """Whether "always …" goes on about somebody ("they are kind and always make us smile")."""
+    bare = re.match(r"(?:always|never)\b", text, re.IGNORECASE)
+    tied = re.fullmatch(r",? ?(?:and|but|as|since)", piece.joint)
+    return bool(bare and tied and not _COMMANDS.match(before))
 
 
 def _with_reason(rule: Reading, piece: Clause, following: Clause | None) -> Reading:
@@ -121,7 +147,7 @@ def _with_reason(rule: Reading, piece: Clause, following: Clause | None) -> Read
     if following is None or following.whole != piece.whole or rule.closes:
         return rule
     reason = following.text.rstrip(" .!")
-    ours = re.match(r"(?:we|we're|i|i'm|it's|our|my|they)\b", reason, re.IGNORECASE)
+    ours = re.match(r"(?:we|we're|it's|our|they)\b", reason, re.IGNORECASE)
     own_fact = (order(reason) and "by contract" not in reason) or read(reason, said=True)
     text = f"{rule.text.rstrip('.')}; {reason}."
     return replace(rule, text=text) if ours and not own_fact and len(text) <= MAX_TEXT else rule
@@ -129,7 +155,8 @@ def _with_reason(rule: Reading, piece: Clause, following: Clause | None) -> Read
 
 def _asked_for(text: str) -> list[Reading]:
     """Anything plain that the user asked to have remembered."""
-    if not _DECLARES.fullmatch(text) or slots.is_passing(text) or len(text.split()) < 3:
+    orders = re.match(r"(?:Run|Treat|Store|Export|Skip|Say|Put|Keep|Do|Be|Disregard|Ignore)\b", text)
+    if not _DECLARES.fullmatch(text) or orders or slots.is_passing(text) or len(text.split()) < 3:
         return []
     said = in_third_person(text)
     known = understand(said)

@@ -36,7 +36,7 @@ _REQUESTS = (
 )  # fmt: skip
 _NOT_MEMORY = re.compile(
     r"(?:it|this|to|the (?:previous|last|above|rest|first|idea|bug|error|code|plan)|forget|never mind|"
-    r"what i (?:just )?said|that)?$|(?:to|it|about it|this|how|if|whether|when)\b",
+    r"what i (?:just )?said|that)?$|i (?:said|asked|mentioned|wrote|brought)\b|(?:to|it|about it|this|how|if|whether|when)\b",
     re.IGNORECASE,
 )
 _EVERYTHING = re.compile(
@@ -64,12 +64,13 @@ def _of(turn: Turn, text: str, start: int, *, asks: bool) -> ForgetRequest | Non
             continue
         if asks and not re.match(r".{0,20}\b(?:can|could|would|will) you\b", text, re.IGNORECASE):
             return None
-        what = re.split(r", (?:please|thanks|thank you|ok)|[,;] (?:and|i|we|it)\b| please$| thanks$", match["what"], 1, re.I)[0]
+        what = re.split(r", (?:please|thanks|thank you|ok)|[,;] (?:and|but|i|i'm|we|it|what|how|can|could|let's)\b| please$| thanks$", match["what"], 1, re.I)[0]
         what = re.sub(r"^(?:that|about) ", "", what.strip(" .!,;"), flags=re.IGNORECASE)
         groups = match.groupdict()
         if "known" in groups and not (_KNOWS.search(groups["known"] or "") or groups["memory"]):
             return None
         end = match.start("what") + match["what"].find(what) + len(what) if what else match.end()
+        end = match.end() if groups.get("memory") else end
         quote = turn.text[start + match.start("ask") : start + end]
         if _EVERYTHING.fullmatch(what):
             return ForgetRequest(turn.n, quote, "")

@@ -66,6 +66,7 @@ _TABLE = tuple(
     (re.compile(rf"(?:{lead}) (?P<rest>.{{1,80}})", re.IGNORECASE), slot, subject, kind)
     for lead, slot, subject, kind in _ROWS
 )
+_ANY = re.compile("|".join(lead for lead, *_ in _ROWS), re.IGNORECASE)
 _JOINTS = re.compile(r" ?[,;:] ?| (?:und|y|et|și|si|e|aber|pero|mais|dar|ma|mas) (?=\w)|[.!?]+ ?")
 _GREETING = re.compile(
     r"(?:(?:hallo|hi|hola|salut|bonjour|bună|buna|olá|ola|oi|ciao|hey|und|y|et|și|e)[,!]? )+", re.I
@@ -77,8 +78,17 @@ _FOREIGN_FOLLOWERS = re.compile(
 )
 
 
+_ONCE = re.compile(
+    r"\b(?:asta|această|diese\w*|dieses|nur für|heute|esta|este|hoy|cette|aujourd'hui|questa|oggi|"
+    r"essa|hoje|azi|acum doar)\b",
+    re.IGNORECASE,
+)
+
+
 def read_foreign(text: str) -> Iterator[tuple[int, Reading]]:
     """(where it starts, what is read) for each piece that one of the patterns fits."""
+    if not _ANY.search(text) or _ONCE.search(text):
+        return
     at = 0
     for joint in [*_JOINTS.finditer(text), None]:
         end = joint.start() if joint else len(text)

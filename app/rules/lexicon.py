@@ -112,7 +112,7 @@ RELATIVES = (
 )
 PETS = (
     "dog|cat|puppy|kitten|parrot|rabbit|hamster|horse|pony|tortoise|turtle|goldfish|bird|budgie|"
-    "ferret|guinea pig|snake|lizard|gecko|chicken|hen|greyhound|labrador|beagle|poodle|dachshund"
+    "ferret|guinea pig|snake|lizard|gecko|chicken|hen|greyhound|labrador|retriever|shepherd|terrier|collie|spaniel|corgi|pug|husky|doberman|mutt|tabby|siamese|beagle|poodle|dachshund"
 )
 
 ATTRIBUTES = (
@@ -148,7 +148,8 @@ NOT_NAMES = frozenset(
 )
 
 ROLE_ENDINGS = (
-    "er", "or", "ist", "ian", "ant", "ent", "eer", "nurse", "chef", "cook", "lead", "architect",
+    "er", "or", "ist", "ian", "eer", "consultant", "accountant", "assistant", "attendant", "student",
+    "agent", "president", "superintendent", "lieutenant", "sergeant", "resident", "civil servant", "nurse", "chef", "cook", "lead", "architect",
     "analyst", "founder", "ceo", "cto", "cfo", "coo", "pm", "dba", "sre", "dev", "devops", "head",
     "intern", "clerk", "judge", "pilot", "professor", "engineer", "apprentice", "mechanic", "coach",
     "phd", "postdoc", "student", "teacher", "guide", "guard", "vet", "midwife", "surgeon", "admin",
@@ -173,5 +174,5 @@ MOODS = (
     r"here|there|back|ready|done|waiting|coming|visiting|great|fine|ok|okay|good|bad|terrible|"
     r"awful|amazing|awesome|beautiful|nice|weird|ridiculous|a mess|a nightmare|a pain|a lot|"
     r"a bit|not|so|too|very|really|pretty|getting|being|acting|going|trying|still|already|just|"
-    r"almost|about to|due"
+    r"almost|about to|due|the best|the worst|the only|the same|the problem|the reason"
 )

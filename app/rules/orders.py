@@ -26,7 +26,7 @@ class Choice:
 
 
 CHOICES = (
-    Choice("seat preference", r"\bseats?\b|\bsit\b|\bflights?\b|\bplanes?\b|\bfly", {"window": r"\bwindow", "aisle": r"\baisle", "middle": r"\bmiddle"}),
+    Choice("seat preference", r"\bseats?\b|\baisle\b|\bsit\b|\bflights?\b|\bplanes?\b|\bfly", {"window": r"\bwindow", "aisle": r"\baisle", "middle": r"\bmiddle"}),
     Choice("theme", r"\b(?:mode|theme)\b", {"dark": r"\bdark\b", "light": r"\blight\b"}),
     Choice("answer length", r"\b(?:answers?|repl(?:y|ies)|responses?|explanations?|messages|explain|summaries)\b", {
         "short": r"\b(?:short|shorter|concise|brief|briefly|terse|to the point|succinct|crisp)\b",
@@ -76,12 +76,15 @@ def choice(text: str) -> tuple[str, str] | None:
     return None
 
 
-def chosen(reading: Reading) -> Reading:
-    """The reading under the choice that it makes, if it makes one."""
+def chosen(reading: Reading, text: str) -> Reading:
+    """The reading of `text` under the choice that it makes, if it makes one."""
     if reading.subject not in ("likes", "tools", "food", "travel"):
         return reading
-    found = choice(reading.text)
-    return replace(reading, subject=found[0], value=found[1], weak=False) if found else reading
+    found = choice(text)
+    if not found:
+        return reading
+    likes = reading.likes or found[0] == "emoji use"
+    return replace(reading, subject=found[0], value=found[1], likes=likes, weak=False)
 
 
 _DO = (
@@ -99,12 +102,12 @@ _FOR_GOOD = (
     r"every time|each time|for the rest of our chats|until i say otherwise)"
 )
 _STYLE = (
-    r"(?:emojis?|jargon|markdown|bullet points?|bullets|exclamation marks?|small talk|buzzwords?|"
+    r"(?:emojis?|jargon|markdown|bullet points?|bullet lists?|bullets|lists|walls of text|exclamation marks?|small talk|buzzwords?|"
     r"abbreviations|slang|em dashes|preambles?|fluff|filler|pleasantries|disclaimers?|caps|"
     r"sugarcoat\w*|apologi[sz]\w*|flatter\w*|semicolons|passive voice|clich[eé]s|headings|tables)"
 )
 _NOT_ORDERS = re.compile(
-    r"(?:never|always) (?:mind|again|ever\b(?! use)|say never|in a million|been|had|heard|seen|"
+    r"(?:never|always) (?:give up|stop|lose|underestimate|doubt|mind|again|ever\b(?! use)|say never|in a million|been|had|heard|seen|"
     r"wanted|wondered|thought|liked|loved|felt|was|got|did|used to|knew|the same|happy|good|fun|a )",
     re.IGNORECASE,
 )
@@ -120,7 +123,8 @@ _ORDERS = tuple(
         r"(?:please )?(?:only )?(?:answer|reply|respond|write|speak|talk|communicate)(?: to me| back| with me)?(?: only| always)? in (?P<lang>[^\W\d_]{4,12})(?: only| always| please| from now on|,? .*)?",
         r"(?:please )?keep (?:your |the |all )?(?:answers|replies|responses|explanations) .*",
         r"(?:please )?(?:use|give me|stick to|show) (?:metric|imperial|celsius|fahrenheit|24[- ]hour|british (?:english|spelling)|american (?:english|spelling)|tabs|the metric system)\b.*",
-        r"(?:please )?address me .*",
+        r"(?:when(?:ever)?|if|every time|each time) you .{3,80}, (?:please )?(?:always|never|don't|do not|use|keep|add|include|make|write|put|prefer|avoid)\b.*",
+        r"(?:please )?(?:address me|switch (?:me )?back to) .*",
         r"no (?P<what>emojis|meetings|calls|deploys|deployments|releases|jargon|fluff)\b.*",
     )
 )
@@ -134,9 +138,11 @@ _TEAM = tuple(
         rf"(?:we|the team|our team|my team|everyone here|(?:\w+'s|this) team)(?: all)? (?:only |never |always )*(?:{_DO}|deploys|ships|releases|rotates?|squash|rebase|pin|require|requires|rotate|follow|sprint)\b.*\b(?:only|never|always|every|each)\b.*",
         rf"(?:we|the team|our team|my team|\w+'s team) (?:only|never|always) (?:{_DO}|deploys|ships|releases|merges|rotates?|squash|rebase|pin|require)\b.*",
         rf"(?:we|the team|our team|my team) (?:deploys?|ships?|releases?) (?:on|any|every) .*(?:{_DAYS}).*",
-        r"(?:we|i) (?:must|have to|are required to|are not allowed to|aren't allowed to|can't use|cannot use|may not use|are only allowed to|can only|may only|need to keep) .*",
+        r"(?:i am|i'm|we're|we are) (?:not allowed to|required to|only allowed to) .*",
+        r"(?:we|our team) (?:must|have to|are required to|are not allowed to|aren't allowed to|can't use|cannot use|may not use|are only allowed to|can only|may only|need to keep) .*",
         r"(?:we are|we're|i'm|i am) (?:\S+ ){0,6}(?:by contract|by law|by policy)\b.*",
         r"(?:(?:every|each|all|our|the) )*(?:prs?|pull requests?|commits?|merges?|releases?|deploys?|deployments?|branches|tests?|migrations|docs|docstrings|code) (?:must|needs?|requires?|have to|has to|are always|is always|should always|are (?:all )?(?:written|done|run) (?:with|in|on)|(?:happen|go out|are) (?:only )?on|should be written) .*",
+        r"(?:nothing|nobody|no one|no code) (?:gets?|is|goes|may|can)(?: be)? (?:deployed|merged|shipped|released|pushed|live) .*",
         r"(?:my|our) (?:company|company's|employer'?s?|team|team's|house|security|it) (?:policy|rule|rules|policies) (?:is|are|forbids?|says|requires?|bans?) .*",
         r"(?:our |my )?(?:\w+ )?(?:data|backups|logs|servers) (?:of .{2,40} )?(?:must|may not|has to|have to|can't|cannot) .*",
     )
@@ -166,10 +172,22 @@ def _rule(text: str, *, likes: bool) -> Reading:
     subject, value = found or (f"rule on {_topic(text)}", heard)
     said = re.sub(r"^(?:please |pls |and |so )+", "", slots.trim(text), flags=re.IGNORECASE)
     said = f"{said[:1].upper()}{said[1:]}"
-    return Reading(subject, value, "constraint", f"{said}.", len(text), likes=likes)
+    return Reading(
+        subject, value, "constraint", f"{said}.", len(text), likes=likes or found is not None
+    )
 
 
 _TEXT_NOT = re.compile(r"\b(?:never|no|not|don't|do not|without|stop|avoid|forbids?)\b", re.IGNORECASE)
+
+
+_RULE_WORDS = re.compile(
+    rf"\b(?:never|always|don't|do not|ever|from now on|going forward|from here on|future|by default|rule|"
+    rf"general|generally|forever|every|each|stop|avoid|no|skip|quit|answer|reply|respond|write|speak|"
+    rf"talk|communicate|keep|metric|imperial|celsius|fahrenheit|hour|english|spelling|tabs|address|"
+    rf"switch|must|have to|has to|allowed|can't|cannot|can|may|only|needs?|requires?|required|contract|law|"
+    rf"policy|policies|rules|are|happen|nothing|nobody|until|should|deploys?|ships?|releases?|fine|ok|okay)\b",
+    re.IGNORECASE,
+)
 
 
 def order(text: str) -> Reading | None:
@@ -178,7 +196,10 @@ def order(text: str) -> Reading | None:
     if again:
         base = _rule(again["base"], likes=True)
         return replace(base, closes=True, text=f"May {again['base']} again.", changed=True)
-    if _NOT_ORDERS.match(text) or len(text) > 180:
+    if len(text) < 4 or not _RULE_WORDS.search(text):
+        return None
+    called = re.search(r"(?<!n't )(?<!not )(?<!never )(?<!stop )\bcall me \S+$", text, re.IGNORECASE)
+    if called or _NOT_ORDERS.match(text) or len(text) > 180:
         return None
     for pattern in _ORDERS:
         found = pattern.fullmatch(text)

@@ -8,7 +8,7 @@ from app.llm import Kind
 from app.rules import slots
 from app.rules.lexicon import MOODS, PLACES
 from app.rules.patterns import ANY_TOOL, ROWS, Row
-from app.rules.subjects import TOOL_SUBJECT, canonical, fold, is_place, tool, value
+from app.rules.subjects import GIVEN_UP, TOOL_SUBJECT, canonical, fold, is_place, is_single_valued, tool, value
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Reading:
     `likes=False` says the opposite of the value, `closes` that it has ended, `ended` names another
     value that the text says is gone. `weak` readings leave room for other values of the subject,
     `changed` ones speak of a change. `end` is where the value ends in the text that was read, `item`
-    the value as it stands in `text`.
+    the value as it stands in `text`, `manner` a relation that holds with one thing at a time.
     """
 
     subject: str
@@ -32,6 +32,7 @@ class Reading:
     weak: bool = False
     changed: bool = False
     item: str = ""
+    manner: str = ""
 
 
 _ADVERBS = (
@@ -44,7 +45,7 @@ _WHO_BE_SURELY = r"(?:i am|we are|(?:the )?user is) "
 _MY = r"(?:my|our|the user's|user's|their|his|her|the) "
 _IRREGULAR = {"have": "has", "go": "goes", "do": "does", "be": "is", "am": "is", "are": "is"}
 _LIST_SLOTS = re.compile(r"\{(\w+)\}")
-_SIDE_SLOTS = frozenset({"old", "oldplace", "oldorg", "how", "attr", "who"})
+_SIDE_SLOTS = frozenset({"old", "oldplace", "oldorg", "oldknown", "over", "how", "attr", "who"})
 
 
 def third_form(verb: str) -> str:
@@ -90,6 +91,7 @@ def _compiled(*, bare: bool) -> tuple[tuple[re.Pattern[str], Row], ...]:
 
 
 _SAID, _STORED = _compiled(bare=False), _compiled(bare=True)
+_BARE = tuple((pattern, row) for pattern, row in _SAID if row.bare)
 _CHANGED = re.compile(
     r"\b(?:now|switched|migrated|moved|relocated|instead|replaced|no longer|from now on|nowadays|"
     r"these days|started|joined|left|new|changed|again|back to|anymore|any more|became|swapped|"
@@ -103,6 +105,7 @@ _SHORT_FORMS = (
     (re.compile(r"\b(i)'?m\b", re.IGNORECASE), r"\1 am"),
     (re.compile(r"\b(i)'?ve\b|\b(we)'ve\b", re.IGNORECASE), r"\1\2 have"),
     (re.compile(r"\b(we)'re\b", re.IGNORECASE), r"\1 are"),
+    (re.compile(r"\b(i|we)'d\b", re.IGNORECASE), r"\1 would"),
 )
 
 
@@ -121,11 +124,11 @@ def read(text: str, *, said: bool = False, actor: str = "") -> list[Reading]:
     ending = end_of(text)
     if ending:
         return [r for r in _closings(*ending, said=said)]
-    plain = _long_forms(text)
-    speaks = bool(actor or _SAID_BY_USER.match(text)) or not said
-    for pattern, row in _SAID if said and not actor else _STORED:
-        if not (speaks or row.bare):
-            continue
+    named = _SAID_BY_USER.match(text)
+    plain = _long_forms(f"{actor} {text}" if actor and not named else text)
+    speaks = bool(actor or named) or not said
+    table = _STORED if not said else _SAID if speaks else _BARE
+    for pattern, row in table:
         found = pattern.match(plain)
         if found and (readings := list(_readings(row, found, text))):
             return readings
@@ -142,7 +145,7 @@ def _readings(row: Row, found: re.Match[str], text: str) -> Iterator[Reading]:
         filled[name] = reader(part) if reader else [part]
         if not filled[name]:
             return
-    if "attr" in said and "rest" in said and row.weak:
+    if "attr" in said and "rest" in said and row.manner in ("is", "at"):
         if not _attribute_holds(said["attr"], filled["rest"][0]):
             return
     for subject, kind, template in ((row.subject, row.kind, row.text), *row.also):
@@ -157,19 +160,21 @@ def _fill(row: Row, filled: dict[str, list[str]], text: str) -> Iterator[Reading
     end = max((text.rfind(v) + len(v) for v in filled.get(main, []) if v in text), default=len(text))
     for item in filled.get(main, [""]):
         words = one | {main: item} if main else one
-        old = words.get("old") or ""
+        old = words.get("old") or words.get("over") or ""
+        subject = _subject(row.subject, words, item)
         yield Reading(
-            subject=_subject(row.subject, words, item),
+            subject=subject,
             value=value(item),
             kind=_kind(row, words),
             text=_sentence(row.text, words),
             end=end,
-            likes=row.likes,
+            likes=row.likes and not row.closes,
             closes=row.closes,
-            ended=value(old or words.get("oldplace") or words.get("oldorg") or ""),
-            weak=row.weak,
+            ended=value(old or words.get("oldplace") or words.get("oldorg") or words.get("oldknown") or ""),
+            weak=row.weak and not (row.manner and is_single_valued(subject)),
             changed=row.changes or bool(_CHANGED.search(text)),
             item=item,
+            manner=row.manner,
         )
 
 
@@ -197,6 +202,23 @@ def _kind(row: Row, words: dict[str, str]) -> Kind:
     return row.kind
 
 
+_FREQUENCY = frozenset({"always", "never", "usually", "mostly", "only"})
+_INNER = (
+    (re.compile(r"\b(?:my|our)\b"), "their"),
+    (re.compile(r"\b(?:myself|ourselves)\b"), "themselves"),
+    (re.compile(r"\b(?:i|I) am\b"), "they are"),
+    (re.compile(r"\bI\b"), "they"),
+    (re.compile(r"\bme\b"), "them"),
+)
+
+
+def of_them(text: str) -> str:
+    """The user's "my" and "me", seen from outside."""
+    for pattern, word in _INNER:
+        text = pattern.sub(word, text)
+    return text
+
+
 def _sentence(template: str, words: dict[str, str]) -> str:
     def put(found: re.Match[str]) -> str:
         name = found[1]
@@ -206,11 +228,14 @@ def _sentence(template: str, words: dict[str, str]) -> str:
         part = words.get(small, "")
         if small in ("how", "rest"):
             first, _, others = part.partition(" ")
-            known = first.lower() in ("grew", "studied") or first.endswith("s")
+            known = first.lower() in _FREQUENCY | {"grew", "studied"} or first.endswith("s")
             part = " ".join(filter(None, [first if known else third_form(first.lower()), others]))
         return part[:1].upper() + part[1:]
 
-    text = _LIST_SLOTS.sub(put, template)
+    if words.get("how", "").lower() in _FREQUENCY and "rest" in words:
+        verb, _, others = words["rest"].partition(" ")
+        words = words | {"rest": f"{third_form(verb.lower())} {others}"}
+    text = of_them(_LIST_SLOTS.sub(put, template))
     return text[: slots.MAX_VALUE + 70].rstrip(" .") + "."
 
 
@@ -223,7 +248,7 @@ def _attribute_holds(attribute: str, said: str) -> bool:
         return False
     if canonical(attribute) in _FREE_VALUES:
         return True
-    named = re.search(r"[A-ZÀ-Þ0-9]", said) and not re.match(r"I\b", said)
+    named = re.search(r"[A-ZÀ-Þ0-9]", said) and not re.search(r"\bI\b", said)
     return bool(named or tool(said) or is_place(said) or fold(said) in PLACES)
 
 
@@ -240,14 +265,14 @@ _DENIED = (
     (re.compile(r"(?:(?:i|we|i've|we've|i have|we have|(?:the )?user)(?: just| recently| finally| also)* )?(?:have )?(?:stopped|quit|ceased|given up|gave up) (?P<base>\w+ing\b.*)", re.I), "{ing}"),
     (re.compile(r"(?:(?:i|we|i've|we've|i have|we have|(?:the )?user)(?: just| recently| finally| also)* )?(?:given up|gave up|got rid of|dropped|ditched|abandoned|moved off|moved away from|migrated off|migrated away from|retired|decommissioned|removed|sold|(?:quit|stopped) (?=coffee|smoking|alcohol|sugar|caffeine|meat)|(?:am|are) done with) (?:of |the |my |our )?(?P<base>.+)", re.I), "any {base}"),
 )  # fmt: skip
-GIVEN_UP = "given up"
-"""The subject of "gave up X" where only X tells which fact has ended."""
 _DRINKS = re.compile(r"\b(?:coffee|tea|alcohol|beer|wine|soda|caffeine|espresso|milk|cola)\b", re.I)
 
 
 def end_of(text: str) -> tuple[str, str] | None:
     """(how the ended statement begins, the rest) where the text says that something has ended."""
     if re.match(r"(?:i|we)(?:'ve| have)? (?:quit|stopped|left) my job\b", text, re.IGNORECASE):
+        return None
+    if re.search(r" (?:for|with|in favou?r of|to) [A-Z]\w+", text):
         return None
     for pattern, shape in _DENIED:
         if found := pattern.match(text):
@@ -262,10 +287,10 @@ def end_of(text: str) -> tuple[str, str] | None:
 
 def _closings(how: str, base: str, *, said: bool) -> Iterator[Reading]:
     if how == "any":
-        yield _ended_thing(slots.head(base))
+        if thing := slots.thing(slots.head(base)):
+            yield _ended_thing(thing[0])
         return
-    lead = "i am " if how == "be" else "i "
-    for reading in read(lead + base):
+    for reading in (read(f"i {base}") if how != "be" else []) or read(f"i am {base}"):
         text = f"No longer {reading.text[0].lower()}{reading.text[1:]}"
         yield replace(reading, text=text, closes=True, likes=not reading.likes, weak=False,
                       changed=True, end=10_000)  # fmt: skip

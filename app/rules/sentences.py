@@ -7,7 +7,10 @@ all positions kept, so that every piece can still be quoted verbatim.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
+MAX_SENTENCES = 200
+"""What comes after so many sentences in one turn is a paste, and is not read."""
 MAX_SENTENCE = 400
 """Longer runs without an end are dumps, not speech; also what bounds every pattern's work."""
 
@@ -18,7 +21,7 @@ class Clause:
 
     `actor` is "i" or "we" where the piece goes on from one that named it ("… and work at Acme").
     `asked` marks a piece the user asked to have remembered, `corrects` one led in by "actually".
-    `whole` is the sentence it came from.
+    `whole` is the sentence it came from, `joint` the words that tie the piece to the one before.
     """
 
     text: str
@@ -27,6 +30,7 @@ class Clause:
     actor: str = ""
     asked: bool = False
     corrects: bool = False
+    joint: str = ""
 
 
 _FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
@@ -211,6 +215,7 @@ _STARTS = (
 _SPLIT = re.compile(
     rf" ?[;—–(\[] ?| -{{1,2}} |: (?={_STARTS})"
     rf"|,? (?:and|but|so|because|cause|cuz|since|as|plus|&|\+) (?={_STARTS}|{_ASKING}\b|let's\b)"
+    r"|(?P<on>, (?=(?:based|living|working|originally|currently) ))"
     rf"|, (?={_STARTS}|{_ASKING}\b|though\b)"
     rf"|(?P<same>,? (?:and|but) (?:also |now |then |currently |usually |mostly )?(?={_VERBS}))\b"
     r"|,? (?:so|but|because|though|although|while|whereas|which|who) ",
@@ -218,7 +223,7 @@ _SPLIT = re.compile(
 )
 _QUESTION = re.compile(rf"(?:{_ASKING})\b", re.IGNORECASE)
 _LEAD = re.compile(
-    r"(?:so|well|ok(?:ay)?|hi+|hey+|hello|good (?:morning|evening|afternoon)|yeah|yes|yep|no|nope|"
+    r"(?:so|well|ok(?:ay)?|hi+|hey+|hello|good (?:morning|evening|afternoon)|yeah|yes|yep|no(?=[,:!.-])|nope|"
     r"nah|oh|ah|btw|by the way|fyi|and|but|also|anyway|anyways|for context|for (?:the|your) "
     r"records?|context|some context|quick (?:intro|note|one|update|context)|heads up|"
     r"(?:just )?so (?:that )?you know|note|note that|honestly|tbh|to be honest|in fact|"
@@ -227,8 +232,11 @@ _LEAD = re.compile(
     r"small update|sorry|fair enough|same here|correction|(?:a bit|bit|little bit) about (?:me|us)"
     r"|about me|personally|for what it's worth|fwiw|hmm+|umm*|like i said|again|because|since|then|"
     r"there|all|everyone|folks|today i learned that|one (?:more )?thing|another thing|"
+    r"(?:for|on|at|with) (?:\w+[:,]? ){1,3}(?=(?:i|i'm|we|we're|my|our)\b)|"
+    r"(?:we have|there's|there is|it's|we've got) an? (?:\w+ )?rule(?: here)?(?: that)?|"
+    r"i(?:'d| would) say(?: that)?(?= (?:i|we|my)\b)|"
     r"please(?= (?:note|remember|keep in mind)))"
-    r"(?:\s*[,:!.…-]+\s*|\s+)(?=\S)",
+    r"(?:\s*[,:!.…-]+\s*|\s+|(?<=\s))(?=\S)",
     re.IGNORECASE,
 )
 _ACTUALLY = re.compile(
@@ -241,7 +249,7 @@ _REMEMBER = re.compile(
     r"i want you to|you (?:should|can|may)) )*(?:please )?"
     r"(?:remember|keep in mind|bear in mind|note|make a note|take note|don't forget|do not forget|"
     r"never forget|memori[sz]e|for future reference|for next time|worth remembering)"
-    r"(?: this| for (?:next time|later|the future))?(?:,? that |[:,] | (?=(?:i|i'm|my|we|we're|our|the)\b))",
+    r"(?: this| for (?:next time|later|the future))?(?:,? that |: |,? (?=(?:i|i'm|my|we|we're|our)\b)| (?=the\b))",
     re.IGNORECASE,
 )
 _POLITE = re.compile(
@@ -266,9 +274,22 @@ _REPORTS = re.compile(
 _ACTOR = re.compile(r"(?:i|i'm|im|i've|ive|we|we're|we've)\b", re.IGNORECASE)
 
 
+_ELIDED = re.compile(
+    r"(?:(?:just|recently|finally|currently|now|also|and|so|btw,?|update:?|news:) )*(?:moved (?:to|from)|joined|"
+    r"started (?:at|a new job)|left|switched (?:to|from)|living in|based in|working (?:at|as|for)|allergic to)\b",
+    re.IGNORECASE,
+)
+_STANDING = re.compile(
+    r"(?:when(?:ever)?|if|every time|each time) you (?:write|give|show|send|answer|explain|suggest|generate|quote|format|"
+    r"use|recommend|mention|reply|respond)\b[^,]{0,60}, (?:please )?(?:always|never|don't|do not|use|"
+    r"keep|add|include|make|write|put|prefer|avoid)\b",
+    re.IGNORECASE,
+)
+
+
 def clauses(text: str) -> list[Clause]:
     """The pieces of a turn that state something plainly, in the order said."""
-    return [piece for sentence in sentences(readable(text)) for piece in _pieces(sentence)]
+    return [piece for sentence in islice(sentences(readable(text)), MAX_SENTENCES) for piece in _pieces(sentence)]
 
 
 def _strip_leads(text: str, start: int, end: int) -> tuple[int, bool, bool]:
@@ -288,8 +309,12 @@ def _strip_leads(text: str, start: int, end: int) -> tuple[int, bool, bool]:
 
 
 def _pieces(sentence: Sentence) -> Iterator[Clause]:
-    text, at, actor = sentence.text, 0, ""
-    asked = corrects = False
+    text, at = sentence.text, 0
+    asked, corrects, joint = False, False, ""
+    if _STANDING.match(text):
+        yield Clause(text, sentence.start, text)
+        return
+    actor = "i" if _ELIDED.match(text) else ""
     cuts = [*_SPLIT.finditer(text), None]
     found_any: list[Clause] = []
     for cut in cuts:
@@ -309,11 +334,12 @@ def _pieces(sentence: Sentence) -> Iterator[Clause]:
         said = _ACTOR.match(body)
         if _REPORTS.search(body) and not said:
             break
-        piece = Clause(body, sentence.start + opened, text, actor, asked, corrects)
+        piece = Clause(body, sentence.start + opened, text, actor, asked, corrects, joint)
         if body and (polite or not sentence.asks or cut):
             found_any.append(piece)
         named = said[0].lower()[:1].replace("w", "we") if said else actor
-        actor = named if cut and cut["same"] else ""
+        actor = named if cut and (cut["same"] or cut["on"]) else ""
+        joint = cut[0].strip().lower() if cut else ""
         at = cut.end() if cut else end
     if not sentence.asks or any(_POLITE.match(text, 0)for _ in found_any):
         yield from found_any

@@ -35,7 +35,7 @@ _CAPITAL = re.compile(r"[A-ZÀ-ÖØ-ÞĂÂÎȘȚŞŢĄĆĘŁŃÓŚŹŻČŠŽĐİ
 _BAD_THING = re.compile(
     r"(?:this|that|it|its|these|those|them|you|your|him|her|his|how|what|when|where|why|who|to be|"
     r"which|both|neither|everything|nothing|something|anything|me|us|my|our|one|ones|same|here|"
-    r"there|if|so|as|not|seeing|hearing|being|doing (?:this|that|it)|more|another|either|any|all|"
+    r"there|if|so|as|not|seeing|hearing|being (?!called)|doing (?:this|that|it)|more|another|either|any|all|"
     r"some|such|each|every|other|the (?:other|last|next|same|way|idea|fact|first|second|third|"
     r"one|above|following|latter|former|new|current|original|old|result|output|error|code|"
     r"sound|look|thought|part|bit|answer|joke|suggestion|previous))\b",
@@ -53,12 +53,18 @@ _PASSING = re.compile(
 )
 
 
+_DATES = (
+    r"(?:mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?|january|february|"
+    r"march|april|may|june|july|august|september|october|november|december|weekdays?|weekends?)\b"
+)
+
+
 def is_passing(text: str) -> bool:
     """Whether the words tie what is said to this moment or this task."""
     return bool(_PASSING.search(text))
 
 
-_ASIDES = re.compile(r" \(|, (?:like|e\.g|such|for|especially|mostly|mainly|even|usually|or|ever) | (?:in the end|at last|for good)\b")
+_ASIDES = re.compile(r" \(|,? '?cause |, but\b|, (?:and (?:i|it|they|we|he|she)|like|e\.g|such|for|especially|mostly|mainly|even|usually|or|ever|he|she|they|it|we|so|plan|please) | (?:in the end|at last|for good)\b")
 
 
 def trim(raw: str) -> str:
@@ -96,6 +102,11 @@ def name(raw: str) -> list[str]:
     if text == text.lower() and len(parts) > 2:
         return []
     return [_titled(text)]
+
+
+def person(raw: str) -> list[str]:
+    """A name with its capital."""
+    return name(raw) if _CAPITAL.match(raw) and not raw[0].isdigit() else []
 
 
 def capital_name(raw: str) -> list[str]:
@@ -177,8 +188,7 @@ def capital_org(raw: str) -> list[str]:
     """An employer where only the capital tells it from a task or a club."""
     found = org(raw)
     bad = re.match(
-        r"(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|January|February|March|April|"
-        r"May|June|July|August|September|October|November|December|I|Zoom|Slack|Discord|Teams|"
+        rf"(?:{_DATES}|I|Zoom|Slack|Discord|Teams|"
         r"Twitter|Facebook|LinkedIn|Reddit|Netflix|The)\b", raw
     )  # fmt: skip
     named = found and _CAPITAL.match(found[0]) and _CAPITAL.match(raw) and not found[0][0].isdigit()
@@ -188,12 +198,21 @@ def capital_org(raw: str) -> list[str]:
 def is_role(text: str) -> bool:
     """Whether the last word names an occupation."""
     last = fold(text).split()[-1] if fold(text) else ""
+    if re.match(r"(?:head|vp|director|chief|manager|vice president) of \w", fold(text)):
+        return True
     return last not in NOT_ROLES and last.endswith(ROLE_ENDINGS)
 
 
 _VERBAL = re.compile(
     r"\b(?:is|are|was|were|has|have|got|had|not|no|to|a|the|it|this|that|than|so|very|just|called|"
     r"uses?|likes?|loves?|lives?|works?|prefers?|your|you|my|from)\b",
+    re.IGNORECASE,
+)
+
+
+_TITLES = re.compile(
+    r"(?:c[teofism]o|vp|head of|lead|senior|junior|chief|principal|staff|platform|software|data|product|"
+    r"director|professor|(?:co-?)?founder|owner|freelance|assistant|associate|deputy|managing)\b",
     re.IGNORECASE,
 )
 
@@ -207,6 +226,9 @@ def role(raw: str) -> list[str]:
         return []
     if _VERBAL.search(bare):
         return []
+    untitled = not re.match(r"(?:an?|the|our|your|their) ", text, re.I)
+    if untitled and not _TITLES.match(bare):
+        return []
     if re.match(r"(?:bit|lot|huge|big|terrible|bad|happy|heavy|light|slow|fast|little|long-?time|"
                 r"first-?time|new|regular|paying|frequent|great|proud|total|complete|native|fluent|"
                 r"nervous|good|keen|avid|satisfied)\b", bare, re.I) and not re.search(
@@ -217,7 +239,8 @@ def role(raw: str) -> list[str]:
 
 def titled_role(raw: str) -> list[str]:
     """An occupation said without article: "work as lead architect", "CTO"."""
-    found = role(raw)
+    found = role(raw) or role(f"the {raw}")
+    found = [text.removeprefix("the ") if not raw.startswith("the ") else text for text in found]
     return [f"{'an' if found[0][0].lower() in 'aeio' else 'a'} {found[0]}"] if (
         found and not re.match(r"(?:an?|the|our|their) ", found[0], re.I)
     ) else found  # fmt: skip
@@ -244,16 +267,28 @@ def tools(raw: str) -> list[str]:
     """Known products or proper names, as many as are listed."""
     found = []
     for part in split_list(raw):
-        text = re.sub(r"^(?:both|mostly|mainly|only|either|plain|currently) ", "", head(part))
+        text = re.sub(r"^(?:both|mostly|mainly|only|either|plain|currently|sometimes|also|some) ", "", head(part))
         text = re.sub(r"^an? (?=\S+ (?:db|database|cluster)$)|^the ", "", text)
         if not text or _BAD_THING.match(text) or len(text.split()) > 4 or is_passing(part):
             break
-        if not tool(text) and not (_CAPITAL.search(text) and not is_place(text)):
+        if re.match(_DATES, text, re.IGNORECASE):
+            break
+        if not tool(text) and not (re.search(r"[A-ZÀ-Þ]", text) and not is_place(text)):
             break
         if re.match(r"(?:an? |I$|I )", text):
             break
         found.append(text)
     return found
+
+
+def known_tools(raw: str) -> list[str]:
+    """Known products only, where the sentence alone could be about anything."""
+    return [name for name in tools(raw) if tool(name)]
+
+
+def city(raw: str) -> list[str]:
+    """A well-known place only."""
+    return [name for name in place(raw) if is_place(name)]
 
 
 def practice(raw: str) -> list[str]:
@@ -269,20 +304,41 @@ def split_list(raw: str) -> list[str]:
     return [p.strip() for p in re.split(r",(?: and)? | and | & | \+ | plus | as well as ", raw) if p.strip()]
 
 
+_DEICTIC = re.compile(
+    r"\b(?:this|these|those|it|him|her|them|you|your|yours|their|his|each other|that (?:one|way|day|"
+    r"idea|song|movie|film|show|book|place|photo|pic|picture|too|about|said))\b|(?:\bthat|\bto|\btogether|\bhere|\bthere|\bback)$",
+    re.IGNORECASE,
+)
+_BAD_START = re.compile(
+    r"(?:was|is|are|were|to that|to it|from|up|for|with|against|around|along|in|on|at|also|and|or|(?:playing|working|doing|being|having|getting|"
+    r"going|making|trying|seeing|talking)$)",
+    re.IGNORECASE,
+)
+
+
 def thing(raw: str) -> list[str]:
     """What somebody likes, has or does: a short noun phrase or activity."""
     text = trim(raw)
     if not text or _BAD_THING.match(text) or is_passing(raw) or len(text) > MAX_VALUE:
         return []
-    if len(text.split()) > 12:
+    if len(text.split()) > 12 or _DEICTIC.search(text) or _BAD_START.match(text):
         return []
     if text.count(",") == 1 and " and " not in text:
         text = text.split(",")[0]
     parts = split_list(text)
-    if len(parts) > 2 and all(len(part.split()) <= 4 for part in parts):
+    if len(parts) > 2 and "," in text and all(len(part.split()) <= 4 for part in parts):
         return [trim(part) for part in parts]
-    each = [part for part in parts if part.split()[0].endswith("ing") or _CAPITAL.match(part)]
-    return parts if len(parts) == 2 and len(each) == 2 else [text]
+    gerunds = all(part.split()[0].endswith("ing") for part in parts)
+    named = all(_CAPITAL.match(part) for part in parts)
+    return parts if len(parts) == 2 and (gerunds or named) else [text]
+
+
+def liked(raw: str) -> list[str]:
+    """What somebody likes as such, not the thing at hand ("the soup")."""
+    at_hand = re.match(
+        r"the (?!outdoors|sea|ocean|beach|mountains|opera|theat|gym|cold|heat|rain|snow|country|[A-Z])", raw
+    )
+    return [] if at_hand else thing(raw)
 
 
 def things(raw: str) -> list[str]:
@@ -306,8 +362,9 @@ def digits(raw: str) -> list[str]:
 
 
 READERS: dict[str, Callable[[str], list[str]]] = {
-    "name": name, "Name": capital_name, "place": place, "Place": capital_place, "org": org,
+    "name": name, "Name": capital_name, "Person": person, "place": place, "Place": capital_place, "org": org,
     "Org": capital_org, "role": role, "Role": titled_role, "anyrole": any_role, "lang": language,
-    "tools": tools, "practice": practice, "thing": thing, "things": things, "rest": rest,
-    "number": digits, "old": tools, "oldorg": capital_org, "oldplace": capital_place,
+    "tools": tools, "practice": practice, "thing": thing, "liked": liked, "things": things, "rest": rest,
+    "number": digits, "old": tools, "oldorg": capital_org,
+    "oldknown": known_tools, "known": known_tools, "City": city, "oldplace": capital_place,
 }  # fmt: skip

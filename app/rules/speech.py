@@ -2,19 +2,13 @@
 
 import re
 
-from app.rules.readings import third_form
+from app.rules.readings import of_them, third_form
 
 _BE = re.compile(r"^(?:i'?m|i am)\b", re.IGNORECASE)
 _HAVE = re.compile(r"^(?:i've|i have)\b", re.IGNORECASE)
 _DONT = re.compile(r"^i (?:don't|do not)\b", re.IGNORECASE)
 _AUX = re.compile(r"^i (can't|cannot|can|must|will|should|never|always|only|also|was|had|did)\b", re.IGNORECASE)
 _VERB = re.compile(r"^i ([a-z'-]+)\b", re.IGNORECASE)
-_INNER = (
-    (re.compile(r"\bmy\b", re.IGNORECASE), "their"),
-    (re.compile(r"\bmyself\b", re.IGNORECASE), "themselves"),
-    (re.compile(r"\bme\b", re.IGNORECASE), "them"),
-)
-
 
 def in_third_person(text: str) -> str:
     """ "I walk my dog at six" -> "Walks their dog at six."; "we …" stays as said."""
@@ -23,8 +17,7 @@ def in_third_person(text: str) -> str:
         said = said[2:].strip()
     elif re.match(r"i\b", said, re.IGNORECASE):
         said = _of_the_user(said)
-        for pattern, word in _INNER:
-            said = pattern.sub(word, said)
+        said = of_them(said)
     return f"{said[:1].upper()}{said[1:]}."
 
 

@@ -13,6 +13,12 @@ from app.rules.lexicon import PLACES, TOOLS
 
 TOOL_SUBJECT = "tools"
 """The subject of a tool of no known category; it may meet any category."""
+GIVEN_UP = "given up"
+"""The subject of "gave up X", where only X tells which of `HABITS` has ended."""
+HABITS = frozenset(
+    "learning|likes|drinks|food|diet|habits|plays|collects|coaches|goals|studies|routine|car|pets|"
+    "volunteers|practices|owns|business|current project|tools".split("|")
+)
 
 _ALIASES = {
     "name": "user name|user's name|full name|first name",
@@ -45,6 +51,7 @@ _ALIASES = {
     "pronouns": "gender pronouns",
     "likes": "like|interests|interest|dislikes|hobbies|tastes",
     "units": "unit system|measurement units|measurement system",
+    "documentation": "docs",
     "deployment days": "deploy day|deployment day|deployment schedule|deploy schedule|deploys",
     TOOL_SUBJECT: "tech stack|stack|tool|software|technology|technologies|tool in use|tools in use|"
     "tooling",
@@ -113,8 +120,10 @@ def same_subject(a: str, b: str) -> bool:
     one, other = canonical(a), canonical(b)
     if one == other:
         return bool(one)
-    tools = {one, other}
-    if TOOL_SUBJECT in tools and tools & _TOOL_CATEGORIES:
+    both = {one, other}
+    if TOOL_SUBJECT in both and both & _TOOL_CATEGORIES:
+        return True
+    if GIVEN_UP in both and both & HABITS:
         return True
     if one in _ALIASES and other in _ALIASES:
         return False
