@@ -29,6 +29,7 @@ _CARD_CHECK = re.compile(
 
 _IBAN = re.compile(r"(?<![a-z0-9])[a-z]{2}\d{2}(?:[ -]?[a-z0-9]){11,30}")
 _SSN = re.compile(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])")
+_SEVEN_DIGITS = re.compile(r"(?:\d[^\d\n]{0,8}){6}\d")
 _SOME_DIGITS = re.compile(r"\d[a-z]?\d|\d.{1,3}\d")
 _ID_WORDS = one_of(
     # English
@@ -195,13 +196,13 @@ def _length_with_gaps(text: str, length: int) -> int:
 
 
 def _identity_numbers(low: str) -> Iterator[Span]:
-    if not _SOME_DIGITS.search(low):
-        return
-    for shape, module in _CHECKED:
-        for match in shape.finditer(low):
-            if _is_valid(module, match[0]):
-                yield match.start(), match.end(), "national_id"
-    yield from _named_numbers(low)
+    if _SEVEN_DIGITS.search(low):
+        for shape, module in _CHECKED:
+            for match in shape.finditer(low):
+                if _is_valid(module, match[0]):
+                    yield match.start(), match.end(), "national_id"
+    if _SOME_DIGITS.search(low):
+        yield from _named_numbers(low)
 
 
 def _named_numbers(low: str) -> Iterator[Span]:

@@ -34,7 +34,7 @@ _STRONG: Final = (
     r"(?:security|secret|recovery) (?:question|answer)s?(?: answers?)?|maiden name|safe ?word",
     r"(?:answer|reply) to (?:my|the|our) (?:\w+ )?(?:security|secret) question",
     r"(?:safe|lock|locker|vault) combination|combination (?:of|to|for) (?:my|the|our) \w+",
-    r"(?:unlocks?|opens?|disarms?) (?:\w+ )?(?:with|by|using)",
+    r"(?:unlocks?|opens?|disarms?) (?:\w+ )?(?:with|by|using|to)",
     # German, Dutch, Nordic
     (
         r"pass ?wort|kennwort|passphrase|geheimzahl|pin-?(?:nummer|code)|tur-?code|zugangs(?:code"
@@ -127,6 +127,7 @@ _TOOLS: Final = words_of(
     """
 )
 _QUOTED = re.compile(r"[\"'`]([^\"'`\n]{2,80})[\"'`]")
+_ASCII = re.compile("[!-~]")
 _VALUE = re.compile(r"[^\s\"'`,;()\[\]<>]{2,}")
 _SYMBOLS: Final = frozenset("!@#$%^&*_+=~?|/\\.:-")
 _ODD: Final = frozenset("!@#$%^&*_+=~?|\\")
@@ -136,6 +137,7 @@ _SHORTEST: Final = 3
 _MIXED: Final = 6
 _GROUPED_DIGITS: Final = 4
 _LONG: Final = 8
+_JOINED_WORDS: Final = 12
 _WINDOW: Final = 110
 _LIST_WINDOW: Final = 400
 _NEAR: Final = 3
@@ -242,6 +244,8 @@ def _around(plain: str, low: str, noun: re.Match[str]) -> Iterator[Span]:
     limit = min(len(low), noun.end() + (_LIST_WINDOW if listed else _WINDOW))
     sentence = _SENTENCE_END.search(low, noun.end(), limit)
     stop = sentence.start() if sentence else limit
+    if noun["other"] and not _ASCII.search(low, noun.end(), stop):
+        return
     link = _LINK.search(low, noun.end(), stop)
     if link is None:
         if noun["other"]:  # these languages may do without a link
@@ -328,6 +332,8 @@ def _strength(value: str) -> int:
     symbols = sum(char in _SYMBOLS for char in bare)
     if digits and letters:
         return 2 if symbols or len(bare) >= _MIXED else 1
+    if bare.count("-") > 1 and len(bare) >= _JOINED_WORDS:
+        return 1
     if (letters and not _ODD.isdisjoint(bare)) or (symbols and digits >= _GROUPED_DIGITS):
         return 1
     is_camel = _CAMEL.search(bare[1:]) is not None
