@@ -167,7 +167,7 @@ TRIGGERED = one_of(
     rf"|writes) goodbye|safe ?word|pass ?phrase|keyword|(?:the|this|that) (?:word|phrase|code"
     rf"|sentence|token|emoji))\b"
     rf"|\b{_TRIGGER}\b[^.!?]{{0,90}}[,:]? (?:then |always |please |just |you |must |should "
-    rf"|automatically |immediately )*{_POWERFUL}\b[^.!?]{{0,80}}"
+    rf"|automatically |immediately )*(?<!\bi )(?<!\bwe )(?<!\bto ){_POWERFUL}\b[^.!?]{{0,80}}"
     rf"|\b{_TRIGGER}\b[^.!?]{{0,90}}[,:] (?:then |always |please )*(?:include|add|mention|put"
     rf"|recommend|append) (?:the |a |an )?(?:import|package|link|url|line|ad\b|advert|sponsor\w*"
     rf"|code|banner|footer)"

@@ -33,10 +33,12 @@ _SEVEN_DIGITS = re.compile(r"(?:\d[^\d\n]{0,8}){6}\d")
 _SOME_DIGITS = re.compile(r"\d[a-z]?\d|\d.{1,3}\d")
 _ID_WORDS = one_of(
     # English
-    r"\b(?:passport|driv(?:er|ing)(?:'?s)? licen[cs]e|social security|social ?[:#]|ssn|itin"
+    r"\b(?:passport|card(?:'s)? (?:number|no\b)|driv(?:er|ing)(?:'?s)? licen[cs]e"
+    r"|social security|social ?[:#]|ssn|itin"
     r"|tax (?:id|number|file)"
     r"|taxpayer|tin\b|national (?:id|insurance|number)|ni number|nino\b|id (?:card|number|no\b)"
-    r"|identity (?:card|number|document)|nhs number|medicare|insurance (?:number|no\b|id)|aadhaar"
+    r"|identity (?:card|number|document)|nhs number|medicare"
+    r"|insurance (?:card )?(?:number|no\b|id)|aadhaar"
     r"|pan (?:card|number)|account (?:number|no\b)|routing number|sort code|iban|bank account"
     r"|vat id"
     r"|resident permit|residence permit|green card"

@@ -19,7 +19,11 @@ Span = tuple[int, int, str]
 # Lower case, without accents. `strong` nouns hold a secret even if the value is a plain word.
 _STRONG: Final = (
     # English
-    r"pass ?words?|pass ?codes?|pass ?phrases?|passwd|pwd|pass|pin(?: ?(?:code|number))?s?|pins",
+    (
+        r"pass ?words?|pass ?codes?|pass ?phrases?|passwd|pwd|pw|tans?|tan list"
+        r"|code ?words?|memorable (?:word|name|place|date|information|phrase)"
+        r"|pin(?: ?(?:code|number))?s?|pins"
+    ),
     (
         r"(?:log ?in|access|door|gate|alarm|entry|safe|lock|unlock|vault|garage|building"
         r"|house|key ?pad"
@@ -76,7 +80,7 @@ _WEAK: Final = (
     r"(?:api|access|private|secret|licen[cs]e|encryption|master|root|signing|ssh|wallet|product"
     r"|auth)"
     r"[ _-]?(?:key|token|secret|string)s?"
-    r"|keys?|tokens?"
+    r"|keys?|tokens?|pass"
     r"|credentials?|secrets?|login|log-in|codes?|(?:totp|otp|2fa|mfa|authenticator)(?: seed"
     r"| secret| key| code)?"
     r"|seed|zugang|anmeldung|schlussel|cle(?: api| secrete)?|jetons?|codigo|codice|codul?|chave"
@@ -93,18 +97,22 @@ _KEYED = re.compile(  # db_password=..., "apiKey": "..."
     r"[\"']?\s{0,3}(?::=|=>|=|:)\s{0,3}[\"']?([^\s\"',;]{4,})"
 )
 
+_SPACED_DIGITS = re.compile(r"(?<![\w.])\d(?:[ -]\d){2,}(?![\w.])")
 _OPTION = re.compile(r"(?:^|\s)(?:-p|--pass(?:word)?[= ]|-u \w{1,40}:)([^\s\"']{4,})")
 
-_UNLOCKING: Final = r"(?:unlock|log(?:ging)? ?in|sign(?:ing)? ?in|decrypt|authenticate)\w*"
+_UNLOCKING: Final = (
+    r"(?:unlock|log(?:ging)? ?in|sign(?:ing)? ?in|decrypt|authenticate|s?ftp|ssh|rdp|vpn)\w*"
+)
 _TYPED: Final = (
-    r"\b(?:type|enter|use|key in|say)s? (?:[\"'](?P<quoted>[^\"'\n]{3,60})[\"']"
+    r"\b(?:type|enter|use|key in|say|with)s? (?:[\"'](?P<quoted>[^\"'\n]{3,60})[\"']"
     r"|(?P<bare>[^\s\"',;]{4,60}))"
 )
-_ENTERED = re.compile(rf"\b{_UNLOCKING}\b[^.!?\n]{{0,60}}?{_TYPED}")
-_ENTERED_FIRST = re.compile(rf"{_TYPED}[^.!?\n]{{0,60}}?\b{_UNLOCKING}\b")
+_ENTERED = re.compile(rf"\b{_UNLOCKING}\b[^!?\n]{{0,60}}?{_TYPED}")
+_ENTERED_FIRST = re.compile(rf"{_TYPED}[^!?\n]{{0,60}}?\b{_UNLOCKING}\b")
 
 _LINK = re.compile(
-    r"\s(?:is|are|was|be|(?:has|have) (?:always )?been|(?:starts?|begins?|ends?) with|(?:has|have"
+    r"\s(?:is|are|was|be|(?:has|have) (?:always )?been|(?:starts?|begins?"
+    r"|ends?)(?: with)?|equals?|reads|(?:has|have"
     r"|contains?|uses?) the words?|consists? of|remains|stays|set to|ist|lautet|sind|est|sont|es"
     r"|son|sera|este|sunt|e|sono"
     r"|jest|to|je|ar|er|heter|on|var|и|это|равен|is nu|luidt|adalah)(?=[\s:'\"])"
@@ -142,12 +150,13 @@ _WINDOW: Final = 110
 _LIST_WINDOW: Final = 400
 _NEAR: Final = 3
 _ABOUT: Final = 8
-_PHRASE: Final = 4
+_PHRASE: Final = 3
 _WRITTEN_LINKS: Final = frozenset({":", "=", ":=", "->", "=>"})
 _LISTED = re.compile(
     r"(?:codes|words|pass ?phrases?|phrase|phrases|seed|mnemonic|secret|totp|otp"
     r"|2fa|mfa)$"
 )
+_ANSWER = re.compile("answer|question|memorable|frage")
 _SENTENCE_END = re.compile(r"[.!?;](?:\s|$)|[\n。]")
 _CLAUSE_END = re.compile(
     r"[,;.!?。，\n)](?:\s|$)|\s-\s|[。，]|\s(?:and|but|so|please|und|aber|bitte"
@@ -254,7 +263,7 @@ def _around(plain: str, low: str, noun: re.Match[str]) -> Iterator[Span]:
             yield from _directly_after(plain, low, noun, stop)
         return
     about = low[noun.end() : link.start()].split()
-    fits = not about or about[0].strip("(") in _PREPOSITIONS
+    fits = not about or about[0].strip("(") in _PREPOSITIONS or about[0][0] in ",("
     near = fits or (len(about) <= _NEAR and not _TOOLS.intersection(about))
     told = list(_told(plain, low, (link.end(), stop), strong=strong, fits=near))
     if listed:
@@ -263,8 +272,14 @@ def _around(plain: str, low: str, noun: re.Match[str]) -> Iterator[Span]:
             for match in _GROUPED_BASE32.finditer(low, link.end(), stop)
             if re.search("[2-7]", match[0])
         ]
+    told += [
+        (match.start(), match.end(), "password")
+        for match in _SPACED_DIGITS.finditer(low, link.end(), stop)
+    ]
     yield from told
-    spelled_out = listed or link[0].endswith(("words", "word", " of"))
+    spelled_out = (
+        listed or _ANSWER.search(noun[0]) is not None or link[0].endswith(("words", "word", " of"))
+    )
     written = link[0].strip() in _WRITTEN_LINKS
     if strong and fits and len(about) <= _ABOUT and (written or not told):
         yield from _plain_words(low, (link.end(), stop), everything=spelled_out, written=written)

@@ -206,14 +206,14 @@ ANY = st.text(st.characters(exclude_categories=())) | st.lists(PIECES, max_size=
 
 
 @given(ANY)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_scrubbing_twice_changes_nothing(text):
     once = scrub(text).text
     assert scrub(once).text == once
 
 
 @given(ANY, st.sampled_from(["preference", "constraint", "profile", "goal"]))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_any_text_gets_a_decision(text, kind):
     decision = check(text, kind)
     assert (decision.action == "keep") == (decision.reason == "")
@@ -271,10 +271,10 @@ def test_any_text_gets_a_decision(text, kind):
 )
 def test_64_kib_of_anything_takes_seconds_at_most(piece):
     text = (piece * 65_536)[:65_536]
-    started = time.perf_counter()
+    started = time.thread_time()
     scrub(text)
     check(text, "preference")
-    assert time.perf_counter() - started < 10
+    assert time.thread_time() - started < 6
 
 
 def test_a_turn_of_500_characters_costs_under_2_ms():
@@ -284,9 +284,9 @@ def test_a_turn_of_500_characters_costs_under_2_ms():
     fact = "I moved from Graz to Linz in 2025 and work as a nurse."
     costs = []
     for _ in range(40):
-        started = time.perf_counter()
+        started = time.thread_time()
         guard.check(guard.scrub(fact + turn[len(fact) :]).text[: len(fact)], "profile")
-        costs.append((time.perf_counter() - started) * 1000)
+        costs.append((time.thread_time() - started) * 1000)
     sys.stdout.write(f"scrub of 500 characters and check of a fact: {min(costs):.2f} ms\n")
-    # The best of forty, since other processes share the machine.
+    # Processor time, and the best of forty: other processes share the machine.
     assert min(costs) < 2
