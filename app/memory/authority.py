@@ -45,6 +45,19 @@ _NEGATED: Final = (
 )
 
 _ENGLISH: Final = (
+    (
+        r"\b(?:i'm|i am|im) (?:now |actually |really )?your (?:new )?(?:admin\w*|owner"
+        r"|operator|developer|creator|boss|master|manager|supervisor)\b"
+    ),
+    (
+        r"\bi (?:own|run|operate|built|created|administer|founded) (?:this"
+        r"|your) (?:\w+ )?(?:platform|service|system|app|site|website|bot|assistant|model"
+        r"|company|tool|product)\b"
+    ),
+    (
+        r"\b(?:budget|quota|credits?|tokens?|limits?|allowance) (?:\w+ )?(?:is"
+        r"|are) (?:infinite|unlimited|limitless|endless)\b"
+    ),
     rf"\b{_WHO}{_IS}\s+{_NEGATED}{_GRANTED}\b.{{0,60}}\b{_POWER}\b",
     rf"\b{_WHO}{_IS}\s+{_NEGATED}{_GRANTED}\s+(?:by|as)\b",
     (
@@ -115,7 +128,7 @@ _ENGLISH: Final = (
         r"\b(?:my|our|user'?s?|their|customer'?s?) (?:\w+ )?(?:discount|rebate|refund limit"
         r"|credit limit|spending limit|trust level|clearance"
         r"|security level|access level|permission level|privilege level|privileges|permissions"
-        r"|entitlements?)\b.{0,20}\b(?:is|are|was|=|:|includes?|stays?)"
+        r"|entitlements?)\b\s*(?:here |now |rate |level |always )*(?:is\b|are\b|was\b|=|:|includes?|stays?)"
     ),
     (
         r"\b(?:get|gets|entitled to|receive|receives|qualif\w+ for|have|has)\b.{0,20}\b\d+ ?(?:%"

@@ -9,6 +9,11 @@ data, unlimited refunds, a discount, no fees.
 from typing import Final
 
 CLAIMS_ELSEWHERE: Final = (
+    (
+        r"\bam voie sa (?:aprob|vad|sterg|acces|anulez|sar|modific)\w*|\bpuedo saltarme\b"
+        r"|\bposso (?:annullare|saltare|ignorare)\b.{0,30}\bsenza\b|\b(?:darf"
+        r"|kann) ich? ?.{0,20}\bohne (?:prufung|freigabe|genehmigung)"
+    ),
     # A discount in per cent, freedom from fees, a right to look: one thought in many languages.
     (
         r"\b(?:discount|rebate|reducere|remise|reduction|descuento|rebaja|desconto"

@@ -31,6 +31,7 @@ _MARKUP = one_of(
     r"|\bmemory\s*[.:]\s*\w+\s*\(|\b\w+\.(?:add|write|save|store|set|append)\("
     r"|\w+_(?:write|save|store|update|memory|call)\s*[:(=]|(?:^|\s)[=@+][a-z]+\(|\bdrop table\b"
     r"|--\s*$|/\*|\*/|#{2,}\s*\w"
+    r"|\b\w+\(\w+ ?= ?[\"'\w]|\[(?:agent|bot|admin|operator|ai)\]"
 )
 _ROLE_LABEL = re.compile(
     r"(?:^|[\n.!?;\"'>)\]-]\s*)(?:human|assistant|system|user|ai|developer|tool|operator|agent"

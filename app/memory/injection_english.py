@@ -44,6 +44,8 @@ LIFTS_RULES = one_of(
     rf"|from) (?:\w+ )?{_RULES}\b|\bnever ask (?:\w+ )?again\b|\bstop asking\b"
     r"|\bstop (?:filtering|checking|censoring|moderating|verifying|logging|refusing"
     r"|warning|asking)\b"
+    rf"|\b{_RULES}\b[^.!?]{{0,30}}\b(?:not|n't|never) (?:meant |made |there )?for (?:me"
+    rf"|this user|my)\b"
 )
 # Who lifts a rule in their own work, or may not, states a habit or a constraint.
 OWN_HABIT = re.compile(
@@ -89,6 +91,8 @@ TO_ASSISTANT = one_of(
     r"|\b(?:you|u) (?:already|earlier|previously|once)? ?(?:said|told|learned|learnt|agreed"
     r"|promised|decided|confirmed|stored|saved|approved|trust)\b"
     r"|\b(?:earlier|previously|last (?:time|session|week)) you\b|\bkeep in mind[:,]? you\b"
+    r"|\b(?:systems?|models?|ais?|agents?|bots?|assistants?) (?:that |who "
+    r"|which )?(?:reads?|reading|sees?|seeing|parses?|parsing) this\b"
 )
 _POWERFUL: Final = (
     r"(?:delete|erase|wipe|destroy|drop|export|send|forward|mail|e-?mail|post|upload|transfer|pay"
@@ -201,6 +205,8 @@ OTHERS = one_of(
     r"|\b(?:of|from|to|for|with) (?:other|another|all|every) (?:\w+ )?(?:users?|customers?"
     r"|clients?|tenants?)(?:'s?)? (?:data|records?|files|messages|chats|orders|details)\b"
     r"|\b(?:also |even )for (?:other|all) (?:people|persons|users)\b|\buser \d{2,}\b"
+    r"|\b(?:when|if|tell|greet|show|let|make|warn|for) (?:the )?(?:next"
+    r"|another) (?:user|customer|client|visitor|tenant)s?\b"
 )
 HIDDEN_RULES = one_of(
     r"\b(?:hidden|secret|silent|covert|standing|new|special|following|extended|permanent"

@@ -24,13 +24,12 @@ _CARD_WORDS = re.compile(
 )
 _CARD_CHECK = re.compile(
     r"\b(?:cvv2?|cvc2?|csc|cid|security code|card code|prufziffer|prufnummer|cryptogramme)\b"
-    r"\W{0,3}(?:is|ist|est|es|este|e|:|=)?\W{0,3}(\d{3,4})\b"
+    r"\W{0,3}(?:is|ist|est|es|este|e|:|=)?\W{0,3}(\d(?: ?\d){2,3})\b"
 )
 
 _IBAN = re.compile(r"(?<![a-z0-9])[a-z]{2}\d{2}(?:[ -]?[a-z0-9]){11,30}")
 _SSN = re.compile(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])")
 _SEVEN_DIGITS = re.compile(r"(?:\d[^\d\n]{0,8}){6}\d")
-_SOME_DIGITS = re.compile(r"\d[a-z]?\d|\d.{1,3}\d")
 _ID_WORDS = one_of(
     # English
     r"\b(?:passport|card(?:'s)? (?:number|no\b)|driv(?:er|ing)(?:'?s)? licen[cs]e"
@@ -203,7 +202,8 @@ def _identity_numbers(low: str) -> Iterator[Span]:
             for match in shape.finditer(low):
                 if _is_valid(module, match[0]):
                     yield match.start(), match.end(), "national_id"
-    if _SOME_DIGITS.search(low):
+    # Numbers are rarer than the words that could name them, and quicker to look for.
+    if any(_could_identify(value[0]) for value in _ID_VALUE.finditer(low)):
         yield from _named_numbers(low)
 
 

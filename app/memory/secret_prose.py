@@ -33,7 +33,7 @@ _STRONG: Final = (
         r"|combination"
         r"|words?|phrases?)"
     ),
-    r"puk|(?:door|gate|garage|house|alarm|entry) keypad",
+    r"puk|(?:combination|code) lock|(?:door|gate|garage|house|alarm|entry) keypad",
     r"(?:seed|mnemonic|recovery|wallet)[ -]?(?:words?|phrases?|seed)|mnemonic|seed phrase",
     r"(?:security|secret|recovery) (?:question|answer)s?(?: answers?)?|maiden name|safe ?word",
     r"(?:answer|reply) to (?:my|the|our) (?:\w+ )?(?:security|secret) question",
@@ -111,7 +111,7 @@ _ENTERED = re.compile(rf"\b{_UNLOCKING}\b[^!?\n]{{0,60}}?{_TYPED}")
 _ENTERED_FIRST = re.compile(rf"{_TYPED}[^!?\n]{{0,60}}?\b{_UNLOCKING}\b")
 
 _LINK = re.compile(
-    r"\s(?:is|are|was|be|(?:has|have) (?:always )?been|(?:starts?|begins?"
+    r"\s(?:is|as|c'est|are|was|be|(?:has|have) (?:always )?been|(?:starts?|begins?"
     r"|ends?)(?: with)?|equals?|reads|(?:has|have"
     r"|contains?|uses?) the words?|consists? of|remains|stays|set to|ist|lautet|sind|est|sont|es"
     r"|son|sera|este|sunt|e|sono"
