@@ -128,7 +128,8 @@ _ENGLISH: Final = (
         r"\b(?:my|our|user'?s?|their|customer'?s?) (?:\w+ )?(?:discount|rebate|refund limit"
         r"|credit limit|spending limit|trust level|clearance"
         r"|security level|access level|permission level|privilege level|privileges|permissions"
-        r"|entitlements?)\b\s*(?:here |now |rate |level |always )*(?:is\b|are\b|was\b|=|:|includes?|stays?)"
+        r"|entitlements?)\b\s*(?:here |now |rate |level |always )*(?:is\b|are\b|was\b|="
+        r"|:|includes?|stays?)"
     ),
     (
         r"\b(?:get|gets|entitled to|receive|receives|qualif\w+ for|have|has)\b.{0,20}\b\d+ ?(?:%"
