@@ -142,8 +142,8 @@ _ENGLISH: Final = (
     (
         r"\b(?:agree[sd]?|consent(?:s|ed)?|opt(?:s|ed)? in|gave (?:\w+ )?consent|gives? consent"
         r"|given consent)\b.{0,40}"
-        r"\b(?:to|that|receive|share|sharing|marketing|newsletter|data|terms|recording|processing"
-        r"|all)\b"
+        r"\b(?:receive|shar(?:e|ing)|marketing|newsletter|e-?mails?|data|terms|record(?:ed|ing)"
+        r"|process(?:ed|ing)|tracking|cookies|sold|skip|free|refunds?|fees?|pay\w*|all)\b"
     ),
     r"\b(?:pre-?approv|pre-?authori[sz])\w*",
     (

@@ -14,7 +14,8 @@ _RULES: Final = (
     r"|safeguards?|filters?|restrictions?|limits?|limitations?"
     r"|confirm\w*|permissions?|consents?|approvals?|approv\w+|security|verif\w+|authenti\w+"
     r"|authori[sz]ation|second factor|two-factor|2fa|mfa|tls|ssl"
-    r"|certificates?|audit\w*|logs?|logging|privacy|checks?|checking|moderation|disclaimers?"
+    r"|certificates?|audit\w*|logs?|logging|privacy|checks?(?! out\b)"
+    r"|checking(?! out\b)|moderation|disclaimers?"
     r"|prompts?|sign-?offs?|reviews?|reviewers?|errors?|supervisors?"
     r"|moderat\w+|constraints?|protections?|guidelines?|terms|directives?|orders?|verified"
     r"|boundaries|ethics|compliance|controls?)"
@@ -85,7 +86,8 @@ TO_ASSISTANT = one_of(
     rf"|ai )?{_ASSISTANT}\b(?: to)? (?!{_STYLE})"
     rf"|\bif you(?:'re| are) (?:an? |the )?(?:\w+ )?{_ASSISTANT}\b|\bevery other {_ASSISTANT}\b"
     rf"|\b(?:note|message|instruction)s?_(?:to|for)_\w+"
-    rf"|\b(?:you|u) (?:must|shall|should|will|are to|have to|need to|ought to|may|can) (?:always "
+    rf"|\b(?<!where )(?<!so )(?:you|u) (?:must|shall|should|will|are to|have to|need to"
+    rf"|ought to|may|can) (?:always "
     rf"|never |now |not |also |please )*(?!(?:{_STYLE}|know|give|show|assume|call|avoid|suggest"
     rf"|recommend|include|skip|remember(?:,? that)? (?:i|my)))\w+"
     r"|\b(?:you|u) (?:already|earlier|previously|once)? ?(?:said|told|learned|learnt|agreed"
@@ -105,7 +107,7 @@ _POWERFUL: Final = (
     r"|account|payment|card|credentials|\w+_\w+)|list all|show (?:all|the tool))"
 )
 COMMANDS = re.compile(
-    r"(?:^|[.!?:;>]\s+|->\s*|[\"'(]\s*|\bplease,? |\b(?:then|also|and|instantly|immediately"
+    r"(?:^|[.!?:;>]\s+|->\s*|[\"'(]\s*|\bplease,? |\b(?:then|instantly|immediately"
     r"|silently|secretly|quietly)(?: always)? )(?:please |always |never |then |now |just "
     r"|secretly |silently )*"
     r"(?:delete|erase|wipe|destroy|export|send|forward|mail|e-?mail|upload|transfer|wire|execute"
@@ -313,7 +315,8 @@ _ACTION: Final = (
     r"|invite|issue|join|launch|leak|lend|let|lie|load|lock|log|lower|mail"
     r"|manage|mark|message|migrate|modify|monitor|notify|obtain|offer (?:the|all|every|them)"
     r"|open (?!with\b)|operate|overwrite|pass|patch|pay|perform|permit|persuade|ping|place|post"
-    r"|prevent|prioriti[sz]e|proceed|process|produce|prompt|propagate|publish|pull|punish"
+    r"|prevent|prioriti[sz]e|proceed|process|produce|prompt|propagate|publish"
+    r"|pull(?! requests?)|punish"
     r"|purge|push|query|quit|raise|rate|react|read out|rebook|reboot|receive|redirect|reduce"
     r"|refer|refuse|register|reject|relay|release|relocate|rely|renew|rent|repay|report|reroute"
     r"|reserve|reset|resolve|restart|restore|retain|retrieve|return|reveal"
@@ -324,7 +327,7 @@ _ACTION: Final = (
     r"|withdraw|withhold)"
 )
 ORDER = re.compile(
-    r"(?:^|[.!?;:]\s+|->\s*)(?:(?:please|kindly|always|never|don't|do not|just|only|then|also|and"
+    r"(?:^|[.!?;]\s+|->\s*)(?:(?:please|kindly|always|never|don't|do not|just|only|then|also|and"
     r"|now|so|simply|automatically|from now on|from today on|in (?:the )?future|going forward"
     r"|next time|for (?:all|every|each|any|future) [^,.!?]{0,40})[, ]+"
     r"|(?:when|whenever|if|once|after|before|every time|as soon as|at)\b[^,.!?]{0,60},\s*)*"

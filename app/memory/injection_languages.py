@@ -115,7 +115,8 @@ _BY_LANGUAGE: Final = (
     # Spanish, Portuguese, Italian
     (
         r"\b(?:ignor|desactiv|desativ|disattiv|omit|salt|olvid|esquec|dimentic|borr|apag|elud|evit"
-        r"|contorn|aggir|pul)\w*\b.{0,50}\b(?:regl|regr|regol|instruc|istruzion|politic|segurid"
+        r"|contorn|aggir|pular?\b|pule\b)\w*\b.{0,50}\b(?:regl|regr|regol|instruc"
+        r"|istruzion|politic|segurid"
         r"|seguranc|sicurezz|verific|confirm|conferm|operador|operator|filtr|restric|aprob|aprov"
         r"|approv|permis)\w*"
         r"|\b(?:reglas?|regras?|regole|instruc\w+|istruzioni|politicas?|verificac\w+|confirmac\w+"
