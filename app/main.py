@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app import api, problems
 from app.deps import KeyCache
 from app.memory.core import Core
+from app.once import Replayed, replay
 from app.settings import Settings
 from app.telemetry import logger
 from app.wiring import open_core
@@ -54,6 +55,7 @@ def create_app(settings: Settings, database_url: str, *, with_worker: bool = Tru
     app.include_router(api.router)
     for error, handler in problems.HANDLERS.items():
         app.add_exception_handler(error, handler)
+    app.add_exception_handler(Replayed, replay)  # type: ignore[arg-type] # Starlette's is too wide
     app.add_middleware(Edge)
     return app
 

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,9 @@ from app.db import Database
 from app.embedded import EmbeddedPostgres
 from app.embeddings import Embedder, EmbedderError, embedder_from
 from app.errors import UsermemError
+from app.llm import Extractor, Judge
 from app.memory.core import Core
+from app.memory.policy import Policy
 from app.rules import RulesExtractor, RulesJudge
 from app.settings import Settings
 from app.telemetry import logger
@@ -102,6 +104,7 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
             judge=claude.judge() if claude else RulesJudge(),
             embedder=embedder,
             signing_key=signing_key(settings),
+            readers=_readers(claude) if claude else None,
             recall_deadline=settings.recall_deadline.total_seconds(),
             model_state=(lambda: claude.state) if claude else (lambda: "off"),
         )
@@ -121,6 +124,16 @@ def _embedder(settings: Settings) -> Embedder:
         key=key.get_secret_value() if key else None,
         floor=settings.embeddings_floor,
     )
+
+
+def _readers(claude: Claude) -> Callable[[Policy], tuple[Extractor, Judge]]:
+    def of(policy: Policy) -> tuple[Extractor, Judge]:
+        return (
+            claude.extractor(policy.model, policy.prompt_version),
+            claude.judge(policy.model, policy.prompt_version),
+        )
+
+    return of
 
 
 def _claude(settings: Settings) -> Claude | None:

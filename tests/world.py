@@ -128,3 +128,8 @@ class World:
         """What the database holds, past row-level security."""
         with psycopg.connect(self.urls.superuser) as connection:
             return connection.execute(query, values).fetchall()
+
+    def execute(self, query: str, *values: Any) -> None:
+        """Change the database from outside, as an accident or an operator would."""
+        with psycopg.connect(self.urls.superuser) as connection:
+            connection.execute(query, values)

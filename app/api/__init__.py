@@ -2,11 +2,12 @@
 
 from fastapi import APIRouter
 
-from app.api import facts, health, memory, sessions, users
+from app.api import facts, health, memory, sessions, tenant, users
 
 router = APIRouter()
 router.include_router(sessions.router)  # /v1/users/{user}/sessions, /v1/users/{user}/transcripts
 router.include_router(memory.router)  # /v1/users/{user}/memory
 router.include_router(facts.router)  # /v1/users/{user}/facts
 router.include_router(users.router)  # /v1/users/{user}/settings
+router.include_router(tenant.router)  # /v1/tenant/policy
 router.include_router(health.router)  # /livez, /readyz

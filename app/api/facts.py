@@ -7,12 +7,14 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Response
 from pydantic import Field
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import now
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.errors import Stale, UsermemError
 from app.memory import edit, facts
 from app.models import Fact
+from app.once import OnceDep
 from app.wire import FactId, Kind, Limit, Line, Metadata, Model, Time, UserId
 
 router = APIRouter(prefix="/v1/users/{user:id}/facts", route_class=KeyedRoute, tags=["facts"])
@@ -102,6 +104,15 @@ class WrittenOut(Model):
     verdict: Literal["added", "duplicate", "quarantined"]
     superseded: list[UUID]
 
+    @classmethod
+    def of(cls, written: facts.Written, at: datetime) -> "WrittenOut":
+        """Show what was written, as of the commit."""
+        return cls(
+            fact=FactOut.of(written.fact, at),
+            verdict=written.verdict,
+            superseded=list(written.superseded),
+        )
+
 
 class EvidenceOut(Model):
     """Where the user said it."""
@@ -184,7 +195,12 @@ async def list_facts(
     },
 )
 async def add_fact(
-    user: UserId, body: FactIn, core: CoreDep, key: CredentialDep, response: Response
+    user: UserId,
+    body: FactIn,
+    core: CoreDep,
+    key: CredentialDep,
+    once: OnceDep,
+    response: Response,
 ) -> WrittenOut:
     """Write a fact, through the same guard and judge as a conversation's."""
     new = facts.NewFact(
@@ -195,15 +211,17 @@ async def add_fact(
         pinned=body.pinned,
         metadata=body.metadata,
     )
-    written = await facts.add_fact(
-        core, key.tenant_id, user, new, source="api", by=f"key:{key.key_id}"
+
+    async def settle(tx: AsyncSession, written: facts.Written) -> None:
+        status = _STATUS_CODES[written.verdict]
+        answer = WrittenOut.of(written, now(tx))
+        await once.keep(tx, user, status, answer, fact_id=written.fact.id)
+
+    written, at = await facts.add_fact(
+        core, key.tenant_id, user, new, source="api", by=f"key:{key.key_id}", settle=settle
     )
     response.status_code = _STATUS_CODES[written.verdict]
-    return WrittenOut(
-        fact=FactOut.of(written.fact, written.at),
-        verdict=written.verdict,
-        superseded=list(written.superseded),
-    )
+    return WrittenOut.of(written, at)
 
 
 @router.get("/{fact}", dependencies=[_facts], responses={200: _TAGGED})

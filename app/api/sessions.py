@@ -14,6 +14,7 @@ from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.memory import sessions
 from app.memory.ingest import IncomingTurn, Role, append_turns
 from app.models import Session
+from app.once import OnceDep
 from app.text import clean
 from app.wire import Id, Limit, Model, SessionId, Time, UserId
 
@@ -176,13 +177,21 @@ _INCOGNITO = {"description": "The session is incognito for good"}
     responses={409: _INCOGNITO},
 )
 async def post_messages(
-    user: UserId, session: SessionId, body: MessagesIn, core: CoreDep, key: CredentialDep, tx: Tx
+    user: UserId,
+    session: SessionId,
+    body: MessagesIn,
+    core: CoreDep,
+    key: CredentialDep,
+    once: OnceDep,
+    tx: Tx,
 ) -> ReceiptOut:
     """Append turns to a session. Only the user's turns are kept."""
     receipt = await append_turns(
         tx, core, key.tenant_id, user, session, body.turns(), end=body.end, memory=body.memory
     )
-    return ReceiptOut.model_validate(receipt)
+    answer = ReceiptOut.model_validate(receipt)
+    await once.keep(tx, user, 202, answer)
+    return answer
 
 
 @router.post(
@@ -199,6 +208,7 @@ async def post_transcript(
     body: TranscriptIn,
     core: CoreDep,
     key: CredentialDep,
+    once: OnceDep,
     tx: Tx,
     response: Response,
 ) -> ReceiptOut:
@@ -210,7 +220,9 @@ async def post_transcript(
     response.headers["Location"] = (
         f"/v1/users/{quote(user, safe='')}/sessions/{quote(session, safe='')}"
     )
-    return ReceiptOut.model_validate(receipt)
+    answer = ReceiptOut.model_validate(receipt)
+    await once.keep(tx, user, 202, answer)
+    return answer
 
 
 @router.post("/sessions/{session:id}/end", status_code=202, dependencies=[_ingest])

@@ -26,15 +26,25 @@ class Core:
     judge: Judge
     embedder: Embedder
     signing_key: bytes = field(repr=False)
-    policy: Policy = field(default_factory=Policy)
+    readers: Callable[[Policy], tuple[Extractor, Judge]] | None = None
+    """Gives the extractor and judge of a tenant's own model or prompt; None where only one is."""
     recall_deadline: float = 1.0
     """Seconds that recall waits for the embedder."""
     model_state: Callable[[], Check] = lambda: "off"
     """How the model's side was when last heard of; `off` without one."""
+    policies: TTLCache[UUID, Policy] = field(
+        default_factory=lambda: TTLCache(maxsize=10_000, ttl=30), repr=False
+    )
     users: TTLCache[tuple[UUID, str], UUID] = field(
         default_factory=lambda: TTLCache(maxsize=50_000, ttl=60), repr=False
     )
     """Random ids by tenant and external id, for recall; one that was erased finds no rows."""
+
+    def readers_of(self, policy: Policy) -> tuple[Extractor, Judge]:
+        """Give whom this tenant's sessions are read by."""
+        if self.readers is None or (policy.model is None and policy.prompt_version is None):
+            return self.extractor, self.judge
+        return self.readers(policy)
 
     def keyed_hash(self, purpose: str, *parts: str | bytes | UUID) -> bytes:
         """HMAC-SHA256 over purpose and parts, each with its length: no two lists collide."""

@@ -27,7 +27,9 @@ from app.memory.facts import (
     status_of,
     with_status,
 )
+from app.memory.idempotency import forget_answers
 from app.memory.learn import commit, prepare, unlearned_digests
+from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal, Ruling
 from app.memory.users import find_user, lock_user
 from app.memory.write import end, record_events, to_verdict
@@ -72,7 +74,8 @@ async def change_fact(
             _require(fact, revision, now(tx))
             await _change_in_place(tx, scope, person, fact, change.fields, by)
             return fact, now(tx)
-        proposal = _correction(fact, change, now(tx))
+        policy = await policy_of(tx, core, tenant_id)
+        proposal = _correction(fact, change, policy, now(tx))
     prepared = await prepare(core, scope, [proposal], patience=JUDGE_PATIENCE)
     async with core.db.tenant(tenant_id) as tx:
         person = await _locked(tx, scope)
@@ -106,10 +109,10 @@ def _require(fact: Fact, revision: int, at: datetime) -> None:
         raise Conflict("Only a live fact can be changed.", code="fact_not_live")
 
 
-def _correction(fact: Fact, change: Change, at: datetime) -> Proposal:
+def _correction(fact: Fact, change: Change, policy: Policy, at: datetime) -> Proposal:
     """Make the successor of a corrected fact: it keeps what the change doesn't name."""
     kind: Kind = change.fields.get("kind", fact.kind)
-    said, quarantine = checked(change.text or "", kind)
+    said, quarantine = checked(change.text or "", kind, policy)
     if quarantine is not None:
         raise Invalid("The text can't replace a fact without a release.", code="not_a_fact")
     subject = subject_of(said, kind)
@@ -257,11 +260,13 @@ async def _predecessors(tx: AsyncSession, scope: Scope, fact_id: UUID) -> dict[U
 
 
 async def _delete(tx: AsyncSession, scope: Scope, facts: Iterable[UUID]) -> None:
+    facts = list(facts)
+    await forget_answers(tx, scope.tenant_id, user_id=scope.user_id, facts=facts)
     await tx.execute(
         delete(Fact).where(
             Fact.tenant_id == scope.tenant_id,
             Fact.user_id == scope.user_id,
-            Fact.id.in_(list(facts)),
+            Fact.id.in_(facts),
         )
     )
 

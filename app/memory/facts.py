@@ -3,7 +3,7 @@
 Every change locks the user's row first, so that a worker and a person never lose each other's edit.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
@@ -19,8 +19,10 @@ from app.memory import cursor, guard
 from app.memory.core import Core
 from app.memory.ingest import clamp_time
 from app.memory.learn import commit, prepare
+from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal
 from app.memory.users import ensure_user, find_user, lock_user
+from app.memory.write import Outcome
 from app.models import Evidence, Fact, FactEvent, FactVerdict, Session, User
 from app.rules import is_single_valued, subject_of
 from app.text import fingerprint, one_line
@@ -53,8 +55,10 @@ class Written:
     fact: Fact
     verdict: Literal["added", "duplicate", "quarantined"]
     superseded: Sequence[UUID]
-    at: datetime
-    """The instant of the commit."""
+
+
+Settle = Callable[[AsyncSession, Written], Awaitable[None]]
+"""What else belongs into the commit that writes a fact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,28 +183,36 @@ async def explain(tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID) -
     return Why(fact, [(row, session) for row, session in evidence], list(verdicts), list(events))
 
 
-def checked(text: str, kind: Kind) -> tuple[str, str | None]:
+def checked(text: str, kind: Kind, policy: Policy) -> tuple[str, str | None]:
     """Hold a text against the guard: its one line, and why it must wait in quarantine if so.
 
     Raises `Invalid` with the guard's reason as code.
     """
     said = one_line(text)
-    decision = guard.check(said, kind)
+    decision = guard.check(said, kind, blocked=policy.blocked)
     if decision.action == "reject":
         raise Invalid("The text can't be kept as a fact.", code=decision.reason)
     return said, decision.reason if decision.action == "quarantine" else None
 
 
 async def add_fact(
-    core: Core, tenant_id: UUID, user: str, new: NewFact, *, source: Source, by: str
-) -> Written:
+    core: Core,
+    tenant_id: UUID,
+    user: str,
+    new: NewFact,
+    *,
+    source: Source,
+    by: str,
+    settle: Settle | None = None,
+) -> tuple[Written, datetime]:
     """Write a fact through the same guard and judge as a conversation's.
 
-    Opens its own transactions, for the judge is waited for in between. Raises `Invalid` with the
-    guard's reason as code, or `Conflict` while the user's memory is not on.
+    Opens its own transactions, for the judge is waited for in between; gives what was written and
+    the instant of the commit. Raises `Invalid` with the guard's reason as code, or `Conflict`
+    while the user's memory is not on.
     """
-    said, quarantine = checked(new.text, new.kind)
     async with core.db.tenant(tenant_id) as tx:
+        said, quarantine = checked(new.text, new.kind, await policy_of(tx, core, tenant_id))
         scope, person = await ensure_user(tx, tenant_id, user)
         require_on(person)
         at = now(tx)
@@ -233,10 +245,16 @@ async def add_fact(
         fact = await tx.get(Fact, (tenant_id, scope.user_id, kept[0]), populate_existing=True)
         if fact is None:
             raise RuntimeError("a fact just written is there")
-        at = now(tx)
+        written = _written(fact, outcome)
+        if settle is not None:
+            await settle(tx, written)
+        return written, now(tx)
+
+
+def _written(fact: Fact, outcome: Outcome) -> Written:
     if outcome.quarantined:
-        return Written(fact, "quarantined", [], at)
-    return Written(fact, "added" if outcome.added else "duplicate", outcome.superseded, at)
+        return Written(fact, "quarantined", [])
+    return Written(fact, "added" if outcome.added else "duplicate", outcome.superseded)
 
 
 def require_on(user: User) -> None:

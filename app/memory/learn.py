@@ -14,11 +14,12 @@ from pgvector import HalfVector
 from sqlalchemy import ColumnElement, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db import Scope, now
+from app.db import Scope
 from app.embeddings import EmbedderError, Vector
-from app.llm import Judgement, ModelError, Pair
+from app.llm import Judge, Judgement, ModelError, Pair, Verdict
 from app.memory.core import Core
-from app.memory.reconcile import Known, Proposal, Ruling, plan
+from app.memory.reconcile import Known, Proposal, Ruling, as_said, plan
+from app.memory.users import lock_user
 from app.memory.write import Outcome, Prepared, write
 from app.models import Fact, Unlearned
 from app.rules import RulesJudge
@@ -28,6 +29,7 @@ NEIGHBOURS: Final = 10
 """Most similar facts that each proposal is judged against, besides those of its subject."""
 
 _rules = RulesJudge()
+_ONE_VALUE = Verdict("CONTRADICTS", "same single-valued subject, newer statement")
 
 _SIMILAR = text(
     """
@@ -60,7 +62,12 @@ _SHARING_WORDS = text(
 
 
 async def prepare(
-    core: Core, scope: Scope, proposals: Sequence[Proposal], *, patience: float | None = None
+    core: Core,
+    scope: Scope,
+    proposals: Sequence[Proposal],
+    *,
+    judge: Judge | None = None,
+    patience: float | None = None,
 ) -> Prepared:
     """Embed and judge proposals against the user's facts and each other, in at most one call.
 
@@ -69,14 +76,15 @@ async def prepare(
     """
     vectors = await _embed(core, proposals)
     async with core.db.tenant(scope.tenant_id) as tx:
-        prepared = Prepared(proposals, now(tx), vectors)
+        prepared = Prepared(proposals, vectors)
         neighbours = await _neighbours(tx, core, scope, prepared)
     pairs = _pairs(prepared, neighbours)
     if pairs:
-        judgement, judge = await _judge(core, [pair for _, _, pair in pairs], patience)
+        asked = judge or core.judge
+        judgement, by = await _judge(asked, [pair for _, _, pair in pairs], patience)
         prepared.usage = judgement.usage
         for (old, new, _), verdict in zip(pairs, judgement.verdicts, strict=True):
-            prepared.rulings[old, new] = Ruling(old, new, verdict, judge)
+            prepared.rulings[old, new] = Ruling(old, new, verdict, by)
     return prepared
 
 
@@ -89,11 +97,11 @@ async def _embed(core: Core, proposals: Sequence[Proposal]) -> dict[UUID, Vector
 
 
 async def _judge(
-    core: Core, pairs: Sequence[Pair], patience: float | None
+    judge: Judge, pairs: Sequence[Pair], patience: float | None
 ) -> tuple[Judgement, str]:
     try:
         async with asyncio.timeout(patience):
-            return await core.judge.judge(pairs), core.judge.name
+            return await judge.judge(pairs), judge.name
     except (TimeoutError, ModelError):
         if patience is None:
             raise
@@ -188,6 +196,19 @@ async def load_facts(
     return [Known(*cast("Iterable[Any]", row)) for row in rows]
 
 
+async def fingerprints(tx: AsyncSession, scope: Scope) -> frozenset[bytes]:
+    """Give the fingerprints of all facts of the user that are or were served."""
+    return frozenset(
+        await tx.scalars(
+            select(Fact.fingerprint).where(
+                Fact.tenant_id == scope.tenant_id,
+                Fact.user_id == scope.user_id,
+                Fact.quarantined_at.is_(None),
+            )
+        )
+    )
+
+
 def _pairs(
     prepared: Prepared, neighbours: Iterable[tuple[int, Known]]
 ) -> list[tuple[UUID, UUID, Pair]]:
@@ -201,7 +222,7 @@ def _pairs(
         for n, fact in neighbours
         if fact.fingerprint != proposals[n].fingerprint and not proposals[n].quarantine
     ]
-    ordered = sorted((p for p in proposals if not p.quarantine), key=lambda p: p.said_at)
+    ordered = as_said(p for p in proposals if not p.quarantine)
     bags = {p.id: set(words(p.text)) for p in ordered}
     for i, new in enumerate(ordered):
         for old in ordered[:i]:
@@ -212,11 +233,18 @@ def _pairs(
 
 
 async def commit(
-    tx: AsyncSession, core: Core, scope: Scope, prepared: Prepared, *, by: str
+    tx: AsyncSession,
+    core: Core,
+    scope: Scope,
+    prepared: Prepared,
+    *,
+    by: str,
+    room: int | None = None,
 ) -> Outcome:
     """Write what the proposals come to, in the caller's transaction under the user's row lock.
 
-    `by` names the actor in the facts' events. Bumping the user's revision or epoch is the caller's.
+    `by` names the actor in the facts' events; at most `room` facts are added, if given. Bumping
+    the user's revision or epoch is the caller's.
     """
     proposals = prepared.proposals
     if not proposals:
@@ -233,7 +261,6 @@ async def commit(
             Fact.id.in_(judged) & live(),
             Fact.subject.in_({p.subject for p in proposals}),
             Fact.slot.in_(slots),
-            (Fact.created_at >= prepared.read_at) & live(),
         ),
     )
     unlearned = await _unlearned(tx, core, scope, proposals)
@@ -242,15 +269,21 @@ async def commit(
         facts,
         lambda old, new: prepared.rulings.get((old.id, new.id)) or _rule_on(old, new),
         unlearned=lambda proposal: proposal.id in unlearned,
+        room=room,
     )
     return await write(tx, core, scope, prepared, decided, by)
 
 
 def _rule_on(old: Known, new: Proposal) -> Ruling | None:
-    """Judge by rule what no judge saw: a fact that came or changed since `prepare`."""
+    """Judge by rule what no judge saw: a fact that came or changed since `prepare`.
+
+    Of a single-valued subject the newer statement holds, where the rules can't tell more.
+    """
     if old.subject != new.subject:
         return None
     verdict = _rules.relation(old.statement(), new.statement())
+    if verdict.relation == "INDEPENDENT" and old.slot is not None and old.slot == new.slot:
+        verdict = _ONE_VALUE
     return Ruling(old.id, new.id, verdict, _rules.name)
 
 
@@ -259,21 +292,23 @@ async def _unlearned(
 ) -> set[UUID]:
     """Give the extracted proposals whose words the user had deleted."""
     digests = {
-        digest: proposal.id
+        proposal.id: unlearned_digests(core, scope, proposal.text, proposal.evidence.quote)
         for proposal in proposals
         if proposal.evidence
-        for digest in unlearned_digests(core, scope, proposal.text, proposal.evidence.quote)
     }
-    if not digests:
+    wanted = {digest for of_one in digests.values() for digest in of_one}
+    if not wanted:
         return set()
-    rows = await tx.scalars(
-        select(Unlearned.digest).where(
-            Unlearned.tenant_id == scope.tenant_id,
-            Unlearned.user_id == scope.user_id,
-            Unlearned.digest.in_(digests),
+    deleted = set(
+        await tx.scalars(
+            select(Unlearned.digest).where(
+                Unlearned.tenant_id == scope.tenant_id,
+                Unlearned.user_id == scope.user_id,
+                Unlearned.digest.in_(wanted),
+            )
         )
     )
-    return {digests[digest] for digest in rows}
+    return {proposal for proposal, of_one in digests.items() if not deleted.isdisjoint(of_one)}
 
 
 def unlearned_digests(core: Core, scope: Scope, *texts: str | None) -> list[bytes]:
@@ -287,26 +322,22 @@ def unlearned_digests(core: Core, scope: Scope, *texts: str | None) -> list[byte
 
 async def embed_missing(core: Core, scope: Scope) -> None:
     """Give vectors to the user's facts that were kept without one. Raises `EmbedderError`."""
+    without = (
+        Fact.tenant_id == scope.tenant_id,
+        Fact.user_id == scope.user_id,
+        Fact.embedding.is_(None),
+    )
     async with core.db.tenant(scope.tenant_id) as tx:
-        rows = (
-            await tx.execute(
-                select(Fact.id, Fact.text).where(
-                    Fact.tenant_id == scope.tenant_id,
-                    Fact.user_id == scope.user_id,
-                    Fact.embedding.is_(None),
-                )
-            )
-        ).all()
+        # Under the lock: a commit that found this job waiting is read too, once it is through.
+        await lock_user(tx, scope)
+        rows = (await tx.execute(select(Fact.id, Fact.text).where(*without))).all()
     vectors = await core.embedder.embed([row.text for row in rows])
     async with core.db.tenant(scope.tenant_id) as tx:
+        # Several facts are written, as in any commit: without the lock the two could deadlock.
+        await lock_user(tx, scope)
         for row, vector in zip(rows, vectors, strict=True):
             await tx.execute(
                 update(Fact)
-                .where(
-                    Fact.tenant_id == scope.tenant_id,
-                    Fact.user_id == scope.user_id,
-                    Fact.id == row.id,
-                    Fact.embedding.is_(None),
-                )
+                .where(*without, Fact.id == row.id)
                 .values(embedding=HalfVector(vector), embedding_model=core.embedder.name)
             )

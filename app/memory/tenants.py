@@ -121,6 +121,13 @@ async def resolve_tenant(db: Database, id_or_name: str) -> UUID:
     return tenant_id
 
 
+async def list_tenants(db: Database) -> list[UUID]:
+    """Give the ids of all tenants, over the owner's connection."""
+    async with db.pool.connection() as connection:
+        cursor = await connection.execute("select id from tenant order by created_at, id")
+        return [row[0] for row in await cursor.fetchall()]
+
+
 def _is_uuid(value: str) -> bool:
     try:
         UUID(value)

@@ -1,0 +1,45 @@
+"""What happened in a tenant, counted by day: numbers alone, for budgets and for plots."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import now
+from app.models import Usage
+
+
+async def count(tx: AsyncSession, tenant_id: UUID, counts: Mapping[str, int]) -> None:
+    """Add to today's counts (UTC), in the caller's transaction.
+
+    In the order of their names, so that two transactions never wait for each other in a circle.
+    """
+    today = now(tx).date()
+    values = [
+        {"tenant_id": tenant_id, "day": today, "name": name, "count": number}
+        for name, number in sorted(counts.items())
+        if number
+    ]
+    if not values:
+        return
+    added = insert(Usage).values(values)
+    await tx.execute(
+        added.on_conflict_do_update(
+            index_elements=["tenant_id", "day", "name"],
+            set_={"count": Usage.count + added.excluded.count},
+        )
+    )
+
+
+async def tokens_this_month(tx: AsyncSession, tenant_id: UUID) -> int:
+    """Give the tokens that the tenant's sessions cost since the month began (UTC)."""
+    spent = await tx.scalar(
+        select(func.coalesce(func.sum(Usage.count), 0)).where(
+            Usage.tenant_id == tenant_id,
+            Usage.day >= now(tx).date().replace(day=1),
+            Usage.name.in_(["input_tokens", "output_tokens"]),
+        )
+    )
+    return int(spent or 0)
