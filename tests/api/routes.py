@@ -19,6 +19,18 @@ _FACT = {
     "pinned": False,
     "metadata": {"team": "data"},
 }
+_POLICY = {
+    "session_silence": "30m",
+    "session_cap": "8h",
+    "max_facts_per_user": 500,
+    "max_facts_per_day": 50,
+    "blocked_categories": [],
+    "default_memory": "on",
+    "extraction_instructions": None,
+    "model": None,
+    "prompt_version": None,
+    "monthly_token_budget": None,
+}
 
 
 @dataclass(frozen=True)
@@ -106,6 +118,11 @@ ROUTES = (
         foreign=200,
     ),
     Route("PATCH", f"{_USER}/settings", "privacy", {"memory": "on"}, foreign=200),
+    Route("GET", "/v1/tenant/policy", "admin", foreign=200),
+    Route("PUT", "/v1/tenant/policy", "admin", _POLICY, foreign=200),
+    Route("PATCH", "/v1/tenant/policy", "admin", _POLICY, foreign=200),
 )
 
 KEYED = tuple(route for route in ROUTES if route.scope)
+OF_USERS = tuple(route for route in KEYED if "{user}" in route.path)
+TENANT_WIDE = tuple(route for route in KEYED if "{user}" not in route.path)

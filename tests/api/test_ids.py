@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.api.routes import KEYED, Route
+from tests.api.routes import OF_USERS, Route
 from tests.api.test_errors import check_problem
 from tests.world import Caller
 
@@ -39,7 +39,7 @@ async def test_an_id_works_on_every_route_literally(alice: Caller, user: str):
     assert (await caller.get(f"/sessions/{session}")).status_code == 404
 
 
-@pytest.mark.parametrize("route", KEYED, ids=lambda route: route.name)
+@pytest.mark.parametrize("route", OF_USERS, ids=lambda route: route.name)
 async def test_what_is_no_id_is_refused_on_every_route(alice: Caller, route: Route):
     fact = "00000000-0000-4000-8000-000000000000"
     for bad in BAD:
