@@ -65,6 +65,14 @@ def _check(answer: Any, what: object) -> None:
         assert CANARY not in answer.text, what
 
 
+@pytest.fixture(autouse=True)
+def silent(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Nothing that was sent may be in a log either."""
+    caplog.set_level("DEBUG")
+    yield
+    assert CANARY not in "".join(record.getMessage() for record in caplog.get_records("call"))
+
+
 @pytest.fixture
 async def ids(alice: Caller) -> dict[str, str]:
     posted = await alice.post("/facts", {"text": "Uses Postgres.", "kind": "preference"})
