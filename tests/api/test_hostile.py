@@ -143,4 +143,4 @@ async def test_hostile_names_of_fields(alice: Caller):
 async def test_nothing_was_dropped_by_all_that(alice: Caller, ids: dict[str, str]):
     body = {"text": "Uses x'); drop table memory_fact; --", "kind": "preference"}
     assert (await alice.post("/facts", body)).status_code < 300
-    assert len(await alice.facts()) == 2
+    assert len(await alice.facts("all")) == 2
