@@ -4,7 +4,7 @@ Folded text without accents: being authorised, running this service, seeing all 
 data, unlimited refunds, a discount, no fees.
 """
 
-# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
+
 
 from typing import Final
 

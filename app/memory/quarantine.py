@@ -85,18 +85,14 @@ async def find_held(
     tx: AsyncSession, tenant_id: UUID, fact_id: UUID, revision: int | None = None
 ) -> tuple[Scope, Fact]:
     """Lock the user of a fact in quarantine and give it. Raises `NotFound`, or `Stale`."""
-    held = and_(
-        Fact.tenant_id == tenant_id, Fact.id == fact_id, Fact.quarantined_at.is_not(None)
-    )
+    held = and_(Fact.tenant_id == tenant_id, Fact.id == fact_id, Fact.quarantined_at.is_not(None))
     user_id = await tx.scalar(select(Fact.user_id).where(held))
     if user_id is None:
         raise NotFound("There is no such fact in quarantine.")
     scope = Scope(tenant_id, user_id)
     await lock_user(tx, scope)
     fact = await tx.scalar(
-        select(Fact)
-        .where(held, Fact.user_id == user_id)
-        .execution_options(populate_existing=True)
+        select(Fact).where(held, Fact.user_id == user_id).execution_options(populate_existing=True)
     )
     if fact is None:
         raise NotFound("There is no such fact in quarantine.")
@@ -131,9 +127,7 @@ async def sweep(tx: AsyncSession, tenant_id: UUID, way: Way, *, by: str) -> Swep
         person = await lock_user(tx, scope)
         if person is None:
             continue
-        facts = set(
-            await tx.scalars(select(Fact.id).where(*matching, Fact.user_id == user_id))
-        )
+        facts = set(await tx.scalars(select(Fact.id).where(*matching, Fact.user_id == user_id)))
         restored += await _take(tx, scope, facts, by=by)
         quarantined += len(facts)
         person.epoch += 1
@@ -150,9 +144,7 @@ async def _take(tx: AsyncSession, scope: Scope, facts: set[UUID], *, by: str) ->
                 Fact.user_id == scope.user_id,
                 Fact.id.in_(facts),
             )
-            .values(
-                quarantined_at=now(tx), quarantine_reason=SWEPT, revision=Fact.revision + 1
-            )
+            .values(quarantined_at=now(tx), quarantine_reason=SWEPT, revision=Fact.revision + 1)
         )
 
     restored = await withdraw(tx, scope, facts, mark, by=by)
@@ -160,9 +152,7 @@ async def _take(tx: AsyncSession, scope: Scope, facts: set[UUID], *, by: str) ->
     return restored
 
 
-async def _matching(
-    tx: AsyncSession, tenant_id: UUID, way: Way
-) -> list[ColumnElement[bool]]:
+async def _matching(tx: AsyncSession, tenant_id: UUID, way: Way) -> list[ColumnElement[bool]]:
     conditions: list[ColumnElement[bool]] = []
     if way.session is not None:
         sessions = select(Session.id).where(
