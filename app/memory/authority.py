@@ -5,8 +5,6 @@ somebody has it. Jobs, products and prohibitions use the same words and must pas
 authorised to deploy on Fridays" is a constraint worth keeping.
 """
 
-# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
-
 from typing import Final
 
 from app.memory.patterns import one_of

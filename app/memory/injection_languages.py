@@ -5,8 +5,6 @@ assistant in a third person's text, sending things away, other people's data. Fo
 accents; plain wishes about style ("antworte immer auf Deutsch") match none of them.
 """
 
-# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
-
 from typing import Final
 
 from app.memory.patterns import one_of

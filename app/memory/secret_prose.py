@@ -4,8 +4,6 @@ A noun ("my bank PIN"), a link ("is") and a value. What the value looks like dec
 must be there: `Plum!77` needs only the noun near it, `sunshine` needs the whole sentence.
 """
 
-# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
-
 import re
 from collections.abc import Iterator
 from itertools import chain

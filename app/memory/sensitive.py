@@ -4,8 +4,6 @@ A statement about a person is meant, not a subject: "I build a prayer times app"
 oncology" are jobs. Where a word alone can't tell, a job, product or study beside it lets it pass.
 """
 
-# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
-
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet

@@ -4,8 +4,6 @@ Questions, one-off requests, code and text without words are not facts; what is 
 moment or this task is temporary.
 """
 
-# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
-
 import re
 from typing import Final
 
