@@ -101,7 +101,7 @@ def serving(tmp_path, free_tcp_port):
 
 
 def wait_for(url: str) -> None:
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - on loopback
@@ -112,6 +112,7 @@ def wait_for(url: str) -> None:
     pytest.fail("the service did not start")
 
 
+@pytest.mark.timeout(240)
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the quick start is written for curl")
 def test_the_quick_start_runs_as_it_stands_and_ends_as_shown(serving, free_tcp_port):
     start = section(README, "Quick start")
