@@ -9,7 +9,6 @@ import pytest
 
 from app import demo
 
-
 pytestmark = pytest.mark.timeout(240)  # seconds of work, but a busy machine may make it minutes
 
 
