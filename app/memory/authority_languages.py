@@ -4,8 +4,6 @@ Folded text without accents: being authorised, running this service, seeing all 
 data, unlimited refunds, a discount, no fees.
 """
 
-
-
 from typing import Final
 
 CLAIMS_ELSEWHERE: Final = (

@@ -3,8 +3,6 @@
 Each is a statement about a person ("I have", "my son is"), for folded text without accents.
 """
 
-
-
 from typing import Final
 
 _HAVE: Final = (
