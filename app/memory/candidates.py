@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, get_args
 from uuid import UUID, uuid4
 
-from app.llm import Candidate, Turn, Usage
+from app.db import Scope
+from app.llm import Candidate, Kind, Turn, Usage
 from app.memory import guard
 from app.memory.core import Core
 from app.memory.policy import Policy
@@ -21,18 +22,28 @@ from app.rules import ForgetRequest, canonical, forget_requests, is_single_value
 from app.text import find_quote, fingerprint, fold, one_line
 
 MAX_QUOTE: Final = 1_000
+MAX_CANDIDATES: Final = 100
+"""Of one extraction; what exceeds them is counted as `cap`."""
+
+_KINDS: Final = frozenset(get_args(Kind))
+_MAX_SUBJECT: Final = 100
+_FARTHEST: Final = timedelta(days=366 * 100)
+_BULLETS: Final = ("- ", "* ", "• ")
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Claim:
-    """What a worker took on: the turns it read, and the numbers its commit must still find."""
+    """What a worker took on: the turns it read, and the attempt its commit must still find."""
 
+    scope: Scope
     session_id: UUID
     attempt: int
-    epoch: int
     turns: Sequence[Turn]
     messages: Sequence[Message]
     known: Sequence[Known]
+    """Live facts shown to the extractor, so that repeats become confirmations."""
+    served: frozenset[bytes]
+    """Fingerprints of all facts that a block may have held, to tell an echo by."""
     policy: Policy
 
 
@@ -58,12 +69,13 @@ async def find(core: Core, claim: Claim) -> Found:
     asked = forget_requests(claim.turns)
     said_at = {turn.n: turn.said_at for turn in claim.turns}
     found.forget = [(request, said_at[request.turn]) for request in asked]
-    for candidate in extraction.candidates:
+    for candidate in extraction.candidates[:MAX_CANDIDATES]:
         checked = _check(extractor.name, claim, candidate, asked)
         if isinstance(checked, Proposal):
             found.proposals.append(checked)
         else:
             found.rejected[checked] += 1
+    found.rejected["cap"] += max(0, len(extraction.candidates) - MAX_CANDIDATES)
     return found
 
 
@@ -71,7 +83,7 @@ def _check(
     extractor: str, claim: Claim, candidate: Candidate, asked: Sequence[ForgetRequest]
 ) -> Proposal | str:
     """Hold a candidate against the turn it names and against the guard: a proposal, or why not."""
-    if not 1 <= candidate.turn <= len(claim.turns) or len(candidate.quote) > MAX_QUOTE:
+    if not _is_sound(candidate, len(claim.turns)):
         return "invalid"
     message = claim.messages[candidate.turn - 1]
     span = find_quote(candidate.quote, message.text)
@@ -84,12 +96,10 @@ def _check(
         decision.reason if decision.action == "reject" else None
     ):
         return reason
-    if _is_echo(claim, message.text, span, said):
+    if _is_echo(claim.served, message.text, span, said):
         return "echo"
-    subject = canonical(one_line(candidate.subject))[:100] or subject_of(said, candidate.kind)
-    valid_from = candidate.valid_from
-    if valid_from is not None and valid_from > message.said_at + timedelta(days=366 * 100):
-        valid_from = None
+    subject = canonical(one_line(candidate.subject)) or subject_of(said, candidate.kind)
+    subject = subject[:_MAX_SUBJECT]
     return Proposal(
         id=uuid4(),
         text=said,
@@ -98,7 +108,8 @@ def _check(
         slot=subject if is_single_valued(subject) else None,
         fingerprint=fingerprint(said),
         source="transcript",
-        said_at=message.said_at,
+        # Clocks differ by minutes, but nothing is said after it has arrived.
+        said_at=min(message.said_at, message.created_at),
         evidence=Source(
             claim.session_id,
             message.external_id or f"turn-{message.position}",
@@ -106,10 +117,24 @@ def _check(
             message.said_at,
         ),
         extractor=extractor,
-        valid_from=valid_from,
+        valid_from=_believable(candidate.valid_from, message.said_at),
         closes=candidate.closes,
         quarantine=decision.reason if decision.action == "quarantine" else None,
     )
+
+
+def _is_sound(candidate: Candidate, turns: int) -> bool:
+    return (
+        1 <= candidate.turn <= turns
+        and len(candidate.quote) <= MAX_QUOTE
+        and candidate.kind in _KINDS
+    )
+
+
+def _believable(valid_from: datetime | None, said_at: datetime) -> datetime | None:
+    if valid_from is None or valid_from.tzinfo is None:
+        return None
+    return valid_from if valid_from <= said_at + _FARTHEST else None
 
 
 def _doubtful(candidate: Candidate, asked: Sequence[ForgetRequest], quote: str) -> str | None:
@@ -120,11 +145,13 @@ def _doubtful(candidate: Candidate, asked: Sequence[ForgetRequest], quote: str) 
     return "forget_request" if any(fold(quote) in request for request in of_turn) else None
 
 
-def _is_echo(claim: Claim, turn: str, span: tuple[int, int], said: str) -> bool:
-    """Tell a served fact line pasted back ("- Lives in Lisbon.") from the user saying it again."""
-    start = turn.rfind("\n", 0, span[0]) + 1
-    line = turn[start : turn.find("\n", span[0]) if "\n" in turn[span[0] :] else None].strip()
-    if not line.startswith(("- ", "* ", "• ")):
+def _is_echo(served: frozenset[bytes], turn: str, span: tuple[int, int], said: str) -> bool:
+    """Tell a served fact line pasted back ("- Lives in Lisbon.") from the user saying it again.
+
+    Only by its bullet: the same words without one are how a user may well say it again.
+    """
+    line = turn[turn.rfind("\n", 0, span[0]) + 1 :].partition("\n")[0].strip()
+    if not line.startswith(_BULLETS):
         return False
-    served = fingerprint(line[2:].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
-    return any(fact.fingerprint in {served, fingerprint(said)} for fact in claim.known)
+    shown = line[2:].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    return not served.isdisjoint({fingerprint(shown), fingerprint(said)})

@@ -6,13 +6,15 @@ twice finds the session settled. A crash at any point leaves the session as it w
 again.
 """
 
+import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
@@ -27,9 +29,9 @@ from app.llm import (
 )
 from app.memory.candidates import Claim, Found, find
 from app.memory.core import Core
-from app.memory.ingest import queue_session, waiting
-from app.memory.jobs import defer_retry
-from app.memory.learn import commit, live, load_facts, prepare
+from app.memory.ingest import look_after_silence, open_again, queue_session, waiting
+from app.memory.jobs import defer_look
+from app.memory.learn import commit, fingerprints, live, load_facts, prepare
 from app.memory.policy import MAX_ATTEMPTS, Policy, policy_of
 from app.memory.reconcile import Known, Ruling
 from app.memory.usage import count, tokens_this_month
@@ -49,8 +51,9 @@ RETRY_AFTER: Final = timedelta(seconds=15)
 PROBE_AFTER: Final = timedelta(minutes=1)
 BUDGET_CHECKED_EVERY: Final = timedelta(minutes=10)
 
-LEASE: Final = timedelta(minutes=30)
-"""After which a session that nobody finished is looked at again, should its job be lost too."""
+LEASE: Final = timedelta(seconds=60)
+"""A claim's life, extended while its holder lives: should its job be lost too, the session is
+looked at again."""
 
 LONGEST_WAIT: Final = timedelta(hours=1)
 
@@ -62,7 +65,7 @@ async def look_at(core: Core, scope: Scope, session_id: UUID) -> None:
         if row is None or row.status in {"done", "failed"} or row.extract_after is None:
             return
         if row.extract_after > now(tx):
-            await defer_retry(tx, scope, session_id, row.extract_after)
+            await defer_look(tx, scope, session_id, row.extract_after)
             return
         if row.status == "extracting":
             row.status = "queued"  # its lease has run out; the old claim can't commit any more
@@ -76,27 +79,60 @@ async def extract_session(core: Core, scope: Scope, session_id: UUID) -> None:
     if claim is None:
         return
     try:
-        found = await find(core, claim)
-        _, judge = core.readers_of(claim.policy)
-        prepared = await prepare(core, scope, found.proposals, judge=judge)
-        await _save(core, scope, claim, found, prepared)
+        async with _extended(core, claim):
+            found = await find(core, claim)
+            _, judge = core.readers_of(claim.policy)
+            prepared = await prepare(core, scope, found.proposals, judge=judge)
+        await _save(core, claim, found, prepared)
     except ModelError as error:
-        await _postpone(core, scope, claim, error)
-    except Exception as error:
+        await _postpone(core, claim, error)
+    except Exception:
         log.exception("extraction_failed", session=session_id.hex, attempt=claim.attempt)
-        await _fail(core, scope, claim, type(error).__name__, Usage())
+        await _fail(core, claim, "internal_error", Usage())
+
+
+@asynccontextmanager
+async def _extended(core: Core, claim: Claim) -> AsyncIterator[None]:
+    """Extend the claim's lease while the block runs: slow is not dead."""
+    task = asyncio.create_task(_extend(core, claim))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def _extend(core: Core, claim: Claim) -> None:
+    while True:
+        await asyncio.sleep(LEASE.total_seconds() / 3)
+        try:
+            async with core.db.tenant(claim.scope.tenant_id) as tx:
+                await tx.execute(
+                    update(Session).where(_held(claim)).values(extract_after=now(tx) + LEASE)
+                )
+        except Exception as error:  # noqa: BLE001 - next time, perhaps; the commit checks the claim
+            log.warning("lease_not_extended", error=type(error).__name__)
+
+
+def _is_session(scope: Scope, session_id: UUID) -> ColumnElement[bool]:
+    return and_(
+        Session.tenant_id == scope.tenant_id,
+        Session.user_id == scope.user_id,
+        Session.id == session_id,
+    )
+
+
+def _held(claim: Claim) -> ColumnElement[bool]:
+    """Select the session while the claim holds it."""
+    return and_(
+        _is_session(claim.scope, claim.session_id),
+        Session.status == "extracting",
+        Session.attempt == claim.attempt,
+    )
 
 
 async def _locked(tx: AsyncSession, scope: Scope, session_id: UUID) -> Session | None:
-    return await tx.scalar(
-        select(Session)
-        .where(
-            Session.tenant_id == scope.tenant_id,
-            Session.user_id == scope.user_id,
-            Session.id == session_id,
-        )
-        .with_for_update()
-    )
+    return await tx.scalar(select(Session).where(_is_session(scope, session_id)).with_for_update())
 
 
 async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
@@ -106,15 +142,14 @@ async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
         row = await _locked(tx, scope, session_id)
         if user is None or row is None or row.status not in {"queued", "extracting"}:
             return None
+        if user.memory != "on":
+            await _drop(tx, scope, row, user)
+            return None
         messages = list(
             await tx.scalars(
                 select(Message).where(waiting(scope, session_id)).order_by(Message.position)
             )
         )
-        if user.memory != "on":
-            await tx.execute(delete(Message).where(waiting(scope, session_id)))
-            _settle(row, now(tx), reason="memory_" + user.memory)
-            return None
         if not messages:
             _settle(row, now(tx), reason=row.reason)
             return None
@@ -126,15 +161,30 @@ async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
         if budget is not None and await tokens_this_month(tx, scope.tenant_id) >= budget:
             row.status, row.reason = "queued", "monthly_token_budget"
             row.extract_after = now(tx) + BUDGET_CHECKED_EVERY
-            await defer_retry(tx, scope, session_id, row.extract_after)
+            await defer_look(tx, scope, session_id, row.extract_after)
             return None
         # Counted before the work: a session that kills its worker must not be tried for ever.
         row.attempt += 1
         row.failures += 1
         row.status, row.extract_after = "extracting", now(tx) + LEASE
+        row.ended = False  # what comes from now on is a new stretch, until it is ended too
         known = await load_facts(tx, scope, live(), newest=KNOWN_FACTS)
-        turns = [Turn(n, message.text, message.said_at) for n, message in enumerate(messages, 1)]
-        return Claim(session_id, row.attempt, user.epoch, turns, messages, known, policy)
+        return Claim(
+            scope,
+            session_id,
+            row.attempt,
+            turns=[Turn(n, m.text, m.said_at) for n, m in enumerate(messages, 1)],
+            messages=messages,
+            known=known,
+            served=await fingerprints(tx, scope),
+            policy=policy,
+        )
+
+
+async def _drop(tx: AsyncSession, scope: Scope, row: Session, user: User) -> None:
+    """Settle a session whose user's memory is not on: its turns go, nothing is stored."""
+    await tx.execute(delete(Message).where(waiting(scope, row.id)))
+    _settle(row, now(tx), reason="memory_" + user.memory)
 
 
 def _settle(row: Session, at: datetime, *, reason: str | None) -> None:
@@ -142,10 +192,11 @@ def _settle(row: Session, at: datetime, *, reason: str | None) -> None:
     row.failures = 0
 
 
-async def _save(core: Core, scope: Scope, claim: Claim, found: Found, prepared: Prepared) -> None:
+async def _save(core: Core, claim: Claim, found: Found, prepared: Prepared) -> None:
     """Write facts, counts and status in one commit, if the claim still holds."""
+    scope = claim.scope
     async with core.db.tenant(scope.tenant_id) as tx:
-        held = await _hold(tx, scope, claim)
+        held = await _hold(tx, claim)
         if held is None:
             return
         user, row = held
@@ -160,36 +211,29 @@ async def _save(core: Core, scope: Scope, claim: Claim, found: Found, prepared: 
             user.revision += 1
         if closed or outcome.quarantined:
             user.epoch += 1  # what a frozen block may hold was taken back
-        await _finish(tx, scope, claim, row)
+        await _finish(tx, core, claim, row)
     log.info(
         "session_extracted",
-        session=claim.session_id.hex,
+        session=row.id.hex,
         attempt=claim.attempt,
         added=len(outcome.added),
         confirmed=len(outcome.confirmed),
         superseded=len(outcome.superseded) + closed,
         quarantined=len(outcome.quarantined),
-        rejected=sum(found.rejected.values()),
+        rejected=found.rejected.total(),
     )
 
 
-async def _hold(tx: AsyncSession, scope: Scope, claim: Claim) -> tuple[User, Session] | None:
-    """Lock user and session; None when the claim was lost: erased, paused, ended or taken over."""
-    user = await lock_user(tx, scope)
-    row = await _locked(tx, scope, claim.session_id)
-    lost = (
-        user is None
-        or row is None
-        or user.memory != "on"
-        or row.status != "extracting"
-        or row.attempt != claim.attempt
-    )
-    if lost or user is None or row is None:
-        log.info("claim_lost", session=claim.session_id.hex, attempt=claim.attempt)
-        if user is not None and row is not None and row.attempt == claim.attempt:
-            # Paused in the middle: nothing is stored, the turns go.
-            await tx.execute(delete(Message).where(waiting(scope, claim.session_id)))
-            _settle(row, now(tx), reason="memory_" + user.memory)
+async def _hold(tx: AsyncSession, claim: Claim) -> tuple[User, Session] | None:
+    """Lock user and session; None when the claim is lost: deleted, erased, paused, taken over."""
+    user = await lock_user(tx, claim.scope)
+    row = await tx.scalar(select(Session).where(_held(claim)).with_for_update())
+    if user is None or row is None:
+        session = claim.session_id.hex
+        log.info("claim_lost", session=session, attempt=claim.attempt)
+        return None
+    if user.memory != "on":
+        await _drop(tx, claim.scope, row, user)
         return None
     return user, row
 
@@ -248,24 +292,29 @@ async def _spend(tx: AsyncSession, row: Session, usage: Usage) -> None:
 
 
 async def _finish(
-    tx: AsyncSession, scope: Scope, claim: Claim, row: Session, reason: str | None = None
+    tx: AsyncSession, core: Core, claim: Claim, row: Session, reason: str | None = None
 ) -> None:
     """Drop the turns that were read; go on with newer ones, or be done."""
+    scope, ended = claim.scope, row.ended
     await tx.execute(
         delete(Message).where(
-            waiting(scope, claim.session_id),
+            waiting(scope, row.id),
             Message.position.in_([message.position for message in claim.messages]),
         )
     )
-    newer = await tx.scalar(select(func.count()).where(waiting(scope, claim.session_id)))
+    newer, since = (
+        await tx.execute(
+            select(func.count(), func.min(Message.created_at)).where(waiting(scope, row.id))
+        )
+    ).one()
     _settle(row, now(tx), reason=reason)
-    if newer:
-        row.status = "open"
-        row.extract_after = row.last_activity_at + claim.policy.session_silence
-        if row.ended or row.extract_after <= now(tx):
-            await queue_session(tx, scope, row, turns=newer)
-        else:
-            await defer_retry(tx, scope, row.id, row.extract_after)
+    if not newer:
+        return
+    open_again(row, since)
+    if ended:
+        await queue_session(tx, scope, row, turns=newer)
+    else:
+        await look_after_silence(tx, core, scope, row)
 
 
 async def _forget_asked(
@@ -292,27 +341,27 @@ def _names(wanted: set[str], fact: Known) -> bool:
     return missing == 0 or (len(wanted) > 3 and missing == 1)
 
 
-async def _postpone(core: Core, scope: Scope, claim: Claim, error: ModelError) -> None:
+async def _postpone(core: Core, claim: Claim, error: ModelError) -> None:
     """Settle a session that got no answer: wait where waiting helps, else count the try."""
     if isinstance(error, ModelRefused):
-        async with core.db.tenant(scope.tenant_id) as tx:
-            held = await _hold(tx, scope, claim)
+        async with core.db.tenant(claim.scope.tenant_id) as tx:
+            held = await _hold(tx, claim)
             if held is not None:
                 await _spend(tx, held[1], error.usage)
-                await _finish(tx, scope, claim, held[1], reason=error.code)
+                await _finish(tx, core, claim, held[1], reason=error.code)
         return
     if isinstance(error, ModelUnavailable | ModelMisconfigured):
-        wait = timedelta(seconds=error.retry_after or 0)
         floor = PROBE_AFTER if isinstance(error, ModelMisconfigured) else RETRY_AFTER
-        await _wait(core, scope, claim, error, max(wait, floor))
+        asked = min(error.retry_after or 0, LONGEST_WAIT.total_seconds())
+        await _wait(core, claim, error, max(timedelta(seconds=asked), floor))
         return
-    await _fail(core, scope, claim, error.code, error.usage)
+    await _fail(core, claim, error.code, error.usage)
 
 
-async def _fail(core: Core, scope: Scope, claim: Claim, reason: str, usage: Usage) -> None:
+async def _fail(core: Core, claim: Claim, reason: str, usage: Usage) -> None:
     """Count a failed try: again after a growing wait, or `failed` when there were enough."""
-    async with core.db.tenant(scope.tenant_id) as tx:
-        held = await _hold(tx, scope, claim)
+    async with core.db.tenant(claim.scope.tenant_id) as tx:
+        held = await _hold(tx, claim)
         if held is None:
             return
         row = held[1]
@@ -323,17 +372,17 @@ async def _fail(core: Core, scope: Scope, claim: Claim, reason: str, usage: Usag
             return
         row.status = "queued"
         row.extract_after = now(tx) + min(RETRY_AFTER * 4 ** (row.failures - 1), LONGEST_WAIT)
-        await defer_retry(tx, scope, row.id, row.extract_after)
+        await defer_look(tx, claim.scope, row.id, row.extract_after)
 
 
-async def _wait(core: Core, scope: Scope, claim: Claim, error: ModelError, wait: timedelta) -> None:
+async def _wait(core: Core, claim: Claim, error: ModelError, wait: timedelta) -> None:
     """Put a session back that could not be tried: it costs it nothing but time."""
-    async with core.db.tenant(scope.tenant_id) as tx:
-        held = await _hold(tx, scope, claim)
+    async with core.db.tenant(claim.scope.tenant_id) as tx:
+        held = await _hold(tx, claim)
         if held is None:
             return
         row = held[1]
         await _spend(tx, row, error.usage)
         row.failures -= 1
         row.status, row.reason, row.extract_after = "queued", error.code, now(tx) + wait
-        await defer_retry(tx, scope, row.id, row.extract_after)
+        await defer_look(tx, claim.scope, row.id, row.extract_after)

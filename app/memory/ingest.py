@@ -19,7 +19,7 @@ from app.errors import Conflict, Invalid
 from app.memory.core import Core, incognito_digest
 from app.memory.echo import cut_echo
 from app.memory.guard import scrub
-from app.memory.jobs import defer_due, defer_extract
+from app.memory.jobs import defer_extract, defer_look
 from app.memory.policy import SESSION_MAX_CHARACTERS, SESSION_MAX_TURNS, policy_of
 from app.memory.users import ensure_user
 from app.models import IncognitoSession, Message, SeenMessage, Session
@@ -131,9 +131,11 @@ def named(scope: Scope, session: str) -> ColumnElement[bool]:
 
 async def _ensure_session(tx: AsyncSession, scope: Scope, session: str) -> Session:
     """Give the session with its row locked, creating it if need be."""
-    locked = select(Session).where(named(scope, session)).with_for_update()
-    row = await tx.scalar(locked)
-    if row is None:
+    while True:
+        row = await tx.scalar(select(Session).where(named(scope, session)).with_for_update())
+        if row is not None:
+            return row
+        # Somebody else may have created it a moment ago, or be deleting it: look again.
         await tx.execute(
             insert(Session)
             .values(
@@ -141,8 +143,6 @@ async def _ensure_session(tx: AsyncSession, scope: Scope, session: str) -> Sessi
             )
             .on_conflict_do_nothing()
         )
-        row = (await tx.scalars(locked)).one()
-    return row
 
 
 async def _drop_known(
@@ -244,14 +244,16 @@ def waiting(scope: Scope, session_id: UUID) -> ColumnElement[bool]:
 async def _schedule(
     tx: AsyncSession, core: Core, scope: Scope, row: Session, *, accepted: int, end: bool
 ) -> None:
-    """Move the session's deadline, or queue it when it has ended or is full."""
-    policy, at = await policy_of(tx, core, scope.tenant_id), now(tx)
+    """Move the session's deadline, or queue it when it has ended or is full.
+
+    A session that is queued or being extracted keeps its own deadline: turns that come now can't
+    put off those before them.
+    """
+    at = now(tx)
+    if accepted and row.status in {"done", "failed"}:
+        open_again(row, at)
     if accepted or row.status == "open":
-        if row.status in {"done", "failed"}:
-            row.status, row.reason, row.ended, row.opened_at = "open", None, False, at
         row.last_activity_at = at
-        row.extract_after = min(at + policy.session_silence, row.opened_at + policy.session_cap)
-        await defer_due(tx, scope, row.id, row.extract_after)
     turns, characters = (
         await tx.execute(
             select(func.count(), func.coalesce(func.sum(func.char_length(Message.text)), 0)).where(
@@ -262,18 +264,33 @@ async def _schedule(
     full = turns >= SESSION_MAX_TURNS or characters >= SESSION_MAX_CHARACTERS
     if end or full:
         await queue_session(tx, scope, row, turns=turns)
+    elif row.status == "open":
+        await look_after_silence(tx, core, scope, row)
+
+
+def open_again(row: Session, at: datetime) -> None:
+    """Begin a new stretch of the session, with a cap and tries of its own."""
+    row.status, row.reason, row.ended = "open", None, False
+    row.opened_at, row.failures = at, 0
+
+
+async def look_after_silence(tx: AsyncSession, core: Core, scope: Scope, row: Session) -> None:
+    """Have an open session looked at after its silence, or at its cap if that is sooner."""
+    policy = await policy_of(tx, core, scope.tenant_id)
+    row.extract_after = min(
+        row.last_activity_at + policy.session_silence, row.opened_at + policy.session_cap
+    )
+    await defer_look(tx, scope, row.id, row.extract_after)
 
 
 async def queue_session(tx: AsyncSession, scope: Scope, row: Session, *, turns: int) -> None:
     """End the session: extract what waits, or be done when nothing does."""
     row.ended = True
-    if row.status == "extracting":
-        return  # whoever extracts looks for newer turns in its own commit
+    if row.status not in {"open", "queued"}:
+        return  # settled; or whoever extracts looks for newer turns in its own commit
     if turns == 0:
-        if row.status in {"open", "queued"}:
-            row.status, row.extract_after = "done", None
-            row.extracted_at = row.extracted_at or now(tx)
+        row.status, row.extract_after = "done", None
+        row.extracted_at = row.extracted_at or now(tx)
         return
-    if row.status in {"open", "queued"}:
-        row.status, row.extract_after = "queued", now(tx)
-        await defer_extract(tx, scope, row.id)
+    row.status, row.extract_after = "queued", now(tx)
+    await defer_extract(tx, scope, row.id)

@@ -1,6 +1,7 @@
 """Putting jobs into the queue, inside the transaction of their cause.
 
-A job carries our own random ids and nothing else, for the queue stands outside row-level security.
+A job is a wake-up and carries our own random ids, nothing else: the queue stands outside row-level
+security, and what there is to do stands in the session's row.
 """
 
 from datetime import datetime
@@ -9,6 +10,7 @@ from uuid import UUID
 
 from procrastinate import App, PsycopgConnector
 from procrastinate.exceptions import AlreadyEnqueued
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, raw_connection
@@ -20,37 +22,35 @@ EMBED: Final = "embed"
 # Only builds the statement: it runs on the caller's connection, this app is never opened.
 _unopened = App(connector=PsycopgConnector())
 
+_WAITS = text(
+    "select scheduled_at from procrastinate_jobs where queueing_lock = :twin and status = 'todo'"
+)
+_EARLIER = text(
+    "update procrastinate_jobs set scheduled_at = :at where queueing_lock = :twin"
+    " and status = 'todo' returning id"
+)
 
-async def defer_due(tx: AsyncSession, scope: Scope, session_id: UUID, at: datetime) -> None:
-    """Look at the session at this time, unless such a job waits already.
+
+async def defer_look(
+    tx: AsyncSession, scope: Scope, session_id: UUID, at: datetime | None = None
+) -> None:
+    """Look at the session at this time, or at once; one look waits, at the earliest time asked for.
 
     No lock of the user: a scheduled job that held one would block every later job of that user.
     """
-    await _defer(tx, DUE, scope, session_id, queueing_lock=f"due:{session_id.hex}", at=at)
-
-
-async def defer_retry(
-    tx: AsyncSession, scope: Scope, session_id: UUID, at: datetime | None
-) -> None:
-    """As `defer_due`, beside one that waits for a later time; at once without a time."""
-    await _defer(tx, DUE, scope, session_id, queueing_lock=f"retry:{session_id.hex}", at=at)
+    await _defer(tx, DUE, scope, session_id, twin=f"due:{session_id.hex}", at=at)
 
 
 async def defer_extract(tx: AsyncSession, scope: Scope, session_id: UUID) -> None:
     """Extract the session now; the sessions of one user run one after the other."""
     await _defer(
-        tx,
-        EXTRACT,
-        scope,
-        session_id,
-        queueing_lock=f"extract:{session_id.hex}",
-        lock=scope.user_id.hex,
+        tx, EXTRACT, scope, session_id, twin=f"extract:{session_id.hex}", lock=scope.user_id.hex
     )
 
 
 async def defer_embed(tx: AsyncSession, scope: Scope, at: datetime) -> None:
     """Embed the user's facts that have no vector yet, at this time."""
-    await _defer(tx, EMBED, scope, None, queueing_lock=f"embed:{scope.user_id.hex}", at=at)
+    await _defer(tx, EMBED, scope, None, twin=f"embed:{scope.user_id.hex}", at=at)
 
 
 async def _defer(
@@ -59,14 +59,21 @@ async def _defer(
     scope: Scope,
     session_id: UUID | None,
     *,
-    queueing_lock: str,
+    twin: str,
     at: datetime | None = None,
     lock: str | None = None,
 ) -> None:
+    """Defer a job unless its twin waits; one that waits for a later time is moved to this one.
+
+    The caller holds the lock (session or user) that the job takes first: so a twin that a worker
+    fetches at this moment still sees what the caller commits.
+    """
+    if await _twin_serves(tx, twin, at):
+        return
     job = _unopened.configure_task(
         task,
         lock=lock,
-        queueing_lock=queueing_lock,
+        queueing_lock=twin,
         schedule_at=at,
         connection=await raw_connection(tx),
     )
@@ -79,3 +86,13 @@ async def _defer(
             await job.defer_async(**arguments)
     except AlreadyEnqueued:
         return
+
+
+async def _twin_serves(tx: AsyncSession, twin: str, at: datetime | None) -> bool:
+    waiting = (await tx.execute(_WAITS, {"twin": twin})).first()
+    if waiting is None:
+        return False
+    if waiting.scheduled_at is None or (at is not None and waiting.scheduled_at <= at):
+        return True
+    moved = await tx.execute(_EARLIER, {"twin": twin, "at": at})
+    return moved.first() is not None  # else a worker has fetched it since

@@ -14,11 +14,12 @@ from pgvector import HalfVector
 from sqlalchemy import ColumnElement, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db import Scope, now
+from app.db import Scope
 from app.embeddings import EmbedderError, Vector
-from app.llm import Judge, Judgement, ModelError, Pair
+from app.llm import Judge, Judgement, ModelError, Pair, Verdict
 from app.memory.core import Core
-from app.memory.reconcile import Known, Proposal, Ruling, plan
+from app.memory.reconcile import Known, Proposal, Ruling, as_said, plan
+from app.memory.users import lock_user
 from app.memory.write import Outcome, Prepared, write
 from app.models import Fact, Unlearned
 from app.rules import RulesJudge
@@ -28,6 +29,7 @@ NEIGHBOURS: Final = 10
 """Most similar facts that each proposal is judged against, besides those of its subject."""
 
 _rules = RulesJudge()
+_ONE_VALUE = Verdict("CONTRADICTS", "same single-valued subject, newer statement")
 
 _SIMILAR = text(
     """
@@ -74,7 +76,7 @@ async def prepare(
     """
     vectors = await _embed(core, proposals)
     async with core.db.tenant(scope.tenant_id) as tx:
-        prepared = Prepared(proposals, now(tx), vectors)
+        prepared = Prepared(proposals, vectors)
         neighbours = await _neighbours(tx, core, scope, prepared)
     pairs = _pairs(prepared, neighbours)
     if pairs:
@@ -194,6 +196,19 @@ async def load_facts(
     return [Known(*cast("Iterable[Any]", row)) for row in rows]
 
 
+async def fingerprints(tx: AsyncSession, scope: Scope) -> frozenset[bytes]:
+    """Give the fingerprints of all facts of the user that are or were served."""
+    return frozenset(
+        await tx.scalars(
+            select(Fact.fingerprint).where(
+                Fact.tenant_id == scope.tenant_id,
+                Fact.user_id == scope.user_id,
+                Fact.quarantined_at.is_(None),
+            )
+        )
+    )
+
+
 def _pairs(
     prepared: Prepared, neighbours: Iterable[tuple[int, Known]]
 ) -> list[tuple[UUID, UUID, Pair]]:
@@ -207,7 +222,7 @@ def _pairs(
         for n, fact in neighbours
         if fact.fingerprint != proposals[n].fingerprint and not proposals[n].quarantine
     ]
-    ordered = sorted((p for p in proposals if not p.quarantine), key=lambda p: p.said_at)
+    ordered = as_said(p for p in proposals if not p.quarantine)
     bags = {p.id: set(words(p.text)) for p in ordered}
     for i, new in enumerate(ordered):
         for old in ordered[:i]:
@@ -246,7 +261,6 @@ async def commit(
             Fact.id.in_(judged) & live(),
             Fact.subject.in_({p.subject for p in proposals}),
             Fact.slot.in_(slots),
-            (Fact.created_at >= prepared.read_at) & live(),
         ),
     )
     unlearned = await _unlearned(tx, core, scope, proposals)
@@ -261,10 +275,15 @@ async def commit(
 
 
 def _rule_on(old: Known, new: Proposal) -> Ruling | None:
-    """Judge by rule what no judge saw: a fact that came or changed since `prepare`."""
+    """Judge by rule what no judge saw: a fact that came or changed since `prepare`.
+
+    Of a single-valued subject the newer statement holds, where the rules can't tell more.
+    """
     if old.subject != new.subject:
         return None
     verdict = _rules.relation(old.statement(), new.statement())
+    if verdict.relation == "INDEPENDENT" and old.slot is not None and old.slot == new.slot:
+        verdict = _ONE_VALUE
     return Ruling(old.id, new.id, verdict, _rules.name)
 
 
@@ -273,21 +292,23 @@ async def _unlearned(
 ) -> set[UUID]:
     """Give the extracted proposals whose words the user had deleted."""
     digests = {
-        digest: proposal.id
+        proposal.id: unlearned_digests(core, scope, proposal.text, proposal.evidence.quote)
         for proposal in proposals
         if proposal.evidence
-        for digest in unlearned_digests(core, scope, proposal.text, proposal.evidence.quote)
     }
-    if not digests:
+    wanted = {digest for of_one in digests.values() for digest in of_one}
+    if not wanted:
         return set()
-    rows = await tx.scalars(
-        select(Unlearned.digest).where(
-            Unlearned.tenant_id == scope.tenant_id,
-            Unlearned.user_id == scope.user_id,
-            Unlearned.digest.in_(digests),
+    deleted = set(
+        await tx.scalars(
+            select(Unlearned.digest).where(
+                Unlearned.tenant_id == scope.tenant_id,
+                Unlearned.user_id == scope.user_id,
+                Unlearned.digest.in_(wanted),
+            )
         )
     )
-    return {digests[digest] for digest in rows}
+    return {proposal for proposal, of_one in digests.items() if not deleted.isdisjoint(of_one)}
 
 
 def unlearned_digests(core: Core, scope: Scope, *texts: str | None) -> list[bytes]:
@@ -301,26 +322,22 @@ def unlearned_digests(core: Core, scope: Scope, *texts: str | None) -> list[byte
 
 async def embed_missing(core: Core, scope: Scope) -> None:
     """Give vectors to the user's facts that were kept without one. Raises `EmbedderError`."""
+    without = (
+        Fact.tenant_id == scope.tenant_id,
+        Fact.user_id == scope.user_id,
+        Fact.embedding.is_(None),
+    )
     async with core.db.tenant(scope.tenant_id) as tx:
-        rows = (
-            await tx.execute(
-                select(Fact.id, Fact.text).where(
-                    Fact.tenant_id == scope.tenant_id,
-                    Fact.user_id == scope.user_id,
-                    Fact.embedding.is_(None),
-                )
-            )
-        ).all()
+        # Under the lock: a commit that found this job waiting is read too, once it is through.
+        await lock_user(tx, scope)
+        rows = (await tx.execute(select(Fact.id, Fact.text).where(*without))).all()
     vectors = await core.embedder.embed([row.text for row in rows])
     async with core.db.tenant(scope.tenant_id) as tx:
+        # Several facts are written, as in any commit: without the lock the two could deadlock.
+        await lock_user(tx, scope)
         for row, vector in zip(rows, vectors, strict=True):
             await tx.execute(
                 update(Fact)
-                .where(
-                    Fact.tenant_id == scope.tenant_id,
-                    Fact.user_id == scope.user_id,
-                    Fact.id == row.id,
-                    Fact.embedding.is_(None),
-                )
+                .where(*without, Fact.id == row.id)
                 .values(embedding=HalfVector(vector), embedding_model=core.embedder.name)
             )

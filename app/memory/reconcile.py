@@ -5,16 +5,20 @@ an old statement that arrives late goes to its place in history.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from app.llm import Kind, Statement, Verdict
 from app.rules import same_subject
+from app.text import words
 
 USER_WRITTEN: Final = frozenset({"transcript", "api", "page", "import"})
 """Sources that speak for the user. `mcp` is a model's own words."""
+
+AGAINST_USER: Final = "contradicts_user"
+"""Why a model's own words wait in quarantine: they may not supersede what the user stated."""
 
 
 @dataclass(slots=True)
@@ -39,6 +43,11 @@ class Known:
         """When it became true, as far as is known."""
         return self.valid_from or self.said_at
 
+    @property
+    def speaks_for_user(self) -> bool:
+        """Tell the user's own statements from a model's."""
+        return self.source in USER_WRITTEN
+
     def statement(self) -> Statement:
         """Give what a judge may see."""
         return Statement(self.text, self.kind, self.subject, self.last_confirmed_at)
@@ -54,7 +63,7 @@ class Source:
     said_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
     """A candidate that passed every check; `id` is the fact's, should it become one."""
 
@@ -80,6 +89,11 @@ class Proposal:
         """When it became true, as far as is known."""
         return self.valid_from or self.said_at
 
+    @property
+    def speaks_for_user(self) -> bool:
+        """Tell the user's own statements from a model's."""
+        return self.source in USER_WRITTEN
+
     def statement(self) -> Statement:
         """Give what a judge may see."""
         return Statement(self.text, self.kind, self.subject, self.said_at)
@@ -104,6 +118,8 @@ class Plan:
     history: list[tuple[Proposal, UUID, datetime]] = field(default_factory=list)
     """Late statements: superseded from the start by this fact, true until this time."""
     confirmed: list[tuple[UUID, Proposal]] = field(default_factory=list)
+    repeated: list[UUID] = field(default_factory=list)
+    """Facts that a model said again in its own words, which confirms nothing."""
     ended: list[tuple[UUID, UUID | None, datetime]] = field(default_factory=list)
     """Facts superseded by another, or by none when only closed; true until this time."""
     relinked: list[tuple[UUID, UUID, datetime]] = field(default_factory=list)
@@ -125,7 +141,7 @@ def plan(
     unlearned: Callable[[Proposal], bool] = lambda _: False,
     room: int | None = None,
 ) -> Plan:
-    """Decide for all proposals of one commit, earliest statement first.
+    """Decide for all proposals of one commit, in the order of `as_said`.
 
     `facts` are the live ones that matter and the history of the subjects proposed. `ruling_on`
     gives the verdict on a fact (stored, or proposed a moment ago) and a proposal, None where the
@@ -134,9 +150,37 @@ def plan(
     state = _State(ruling_on, unlearned, room)
     for fact in facts:
         state.facts[fact.id] = fact
-    for proposal in sorted(proposals, key=lambda p: p.said_at):
+    for proposal in as_said(proposals):
         state.settle(proposal)
     return state.plan
+
+
+def as_said(proposals: Iterable[Proposal]) -> list[Proposal]:
+    """Put proposals in the order of what they state: by when it was said, earlier turns first.
+
+    Of one turn ("Free in January, Pro since March") what began earlier comes first: an extractor
+    lists what one sentence holds in any order.
+    """
+    turns: dict[object, int] = {}
+    place = {}
+    for proposal in proposals:
+        said = proposal.evidence
+        turn: object = (said.session_id, said.message_id) if said else proposal.id
+        number = turns.setdefault(turn, len(turns))
+        place[proposal] = (proposal.said_at, number, proposal.begins_at)
+    return sorted(place, key=place.__getitem__)
+
+
+def may_repeat(fact: Known, new: Proposal) -> bool:
+    """Tell whether a judge may call two statements the same.
+
+    One that calls everything a duplicate must not swallow what has nothing to do with it: they are
+    about the same subject, or share half of their words.
+    """
+    if same_subject(fact.subject, new.subject):
+        return True
+    mine, theirs = set(words(fact.text)), set(words(new.text))
+    return 2 * len(mine & theirs) >= len(mine | theirs) > 0
 
 
 class _State:
@@ -171,12 +215,14 @@ class _State:
 
     def _enter(self, new: Proposal, live: Iterable[Known]) -> None:
         contradicted = self._contradicted(new, live)
+        if not new.speaks_for_user and any(fact.speaks_for_user for fact in contradicted):
+            # A model's own words against the user's: a person decides.
+            self.plan.quarantined.append(replace(new, quarantine=AGAINST_USER))
+            return
         later = [fact for fact in contradicted if fact.last_confirmed_at > new.said_at]
         if later:
             self._into_history(new, min(later, key=lambda fact: fact.begins_at))
             return
-        if new.source not in USER_WRITTEN:
-            contradicted = [fact for fact in contradicted if fact.source not in USER_WRITTEN]
         if not contradicted and self._is_full():
             self.plan.dropped.append("cap")
             return
@@ -187,16 +233,19 @@ class _State:
     def _is_full(self) -> bool:
         return self._room is not None and len(self.plan.added) >= self._room
 
-    def _repeated(self, new: Proposal, live: Iterable[Known]) -> Known | None:
-        found: Known | None = None
+    def _repeated(self, new: Proposal, live: Sequence[Known]) -> Known | None:
         for fact in live:
             if fact.fingerprint == new.fingerprint:
                 return fact
+        for fact in live:
             ruling = self._ruling_on(fact, new)
-            if found is None and ruling and ruling.verdict.relation == "DUPLICATE":
-                found = fact
-                self.plan.rulings.append(Ruling(fact.id, None, ruling.verdict, ruling.judge))
-        return found
+            if ruling is None or ruling.verdict.relation != "DUPLICATE":
+                continue
+            if may_repeat(fact, new):
+                self.plan.rulings.append(replace(ruling, old=fact.id, new=None))
+                return fact
+            self._overrule(fact, new, ruling)
+        return None
 
     def _contradicted(self, new: Proposal, live: Iterable[Known]) -> list[Known]:
         """Give the facts that `new` contradicts: judged so, and about the same subject by code."""
@@ -205,18 +254,27 @@ class _State:
             ruling = self._ruling_on(fact, new)
             if ruling is None or ruling.verdict.relation != "CONTRADICTS":
                 continue
-            if not same_subject(fact.subject, new.subject):
-                self.plan.dropped.append("unrelated_contradiction")
-                continue
-            found.append(fact)
-            self.plan.rulings.append(
-                Ruling(fact.id, None if new.closes else new.id, ruling.verdict, ruling.judge)
-            )
+            if same_subject(fact.subject, new.subject):
+                found.append(fact)
+                self.plan.rulings.append(
+                    replace(ruling, old=fact.id, new=None if new.closes else new.id)
+                )
+            else:
+                self._overrule(fact, new, ruling)
         return found
 
+    def _overrule(self, fact: Known, new: Proposal, ruling: Ruling) -> None:
+        """Keep the verdict that holds instead of one on statements that have no common subject."""
+        reason = f"not about the same thing; the judge said {ruling.verdict.relation}"
+        verdict = Verdict("INDEPENDENT", reason)
+        self.plan.rulings.append(Ruling(fact.id, new.id, verdict, ruling.judge))
+
     def _confirm(self, fact: Known, new: Proposal) -> None:
-        fact.last_confirmed_at = max(fact.last_confirmed_at, new.said_at)
-        self.plan.confirmed.append((fact.id, new))
+        if new.speaks_for_user:
+            fact.last_confirmed_at = max(fact.last_confirmed_at, new.said_at)
+            self.plan.confirmed.append((fact.id, new))
+        else:
+            self.plan.repeated.append(fact.id)
 
     def _end(self, old: Known, by: UUID | None, at: datetime) -> None:
         old.superseded, old.superseded_by = True, by

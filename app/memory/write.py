@@ -25,10 +25,9 @@ EMBED_AGAIN_AFTER: Final = timedelta(seconds=30)
 
 @dataclass(slots=True)
 class Prepared:
-    """Proposals with their vectors and the verdicts on them, as of the moment `read_at`."""
+    """Proposals with their vectors and the verdicts on them and the facts there were."""
 
     proposals: Sequence[Proposal]
-    read_at: datetime
     vectors: dict[UUID, Vector] = field(default_factory=dict)
     rulings: dict[tuple[UUID, UUID], Ruling] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
@@ -36,7 +35,10 @@ class Prepared:
 
 @dataclass(slots=True)
 class Outcome:
-    """What a commit wrote: ids by what became of them, and why the rest was dropped."""
+    """What a commit wrote: ids by what became of them, and why the rest was dropped.
+
+    `confirmed` also names the facts that a model's own words only repeated.
+    """
 
     added: list[UUID] = field(default_factory=list)
     confirmed: list[UUID] = field(default_factory=list)
@@ -84,6 +86,7 @@ async def write(
         await _confirm(tx, scope, fact_id, proposal)
         outcome.confirmed.append(fact_id)
         events.append((fact_id, "confirmed"))
+    outcome.confirmed += decided.repeated
     stored = [p for p, _ in decided.added] + [p for p, *_ in decided.history]
     sources = [*decided.confirmed, *((p.id, p) for p in (*stored, *decided.quarantined))]
     tx.add_all(_evidence(scope, fact_id, p) for fact_id, p in sources if p.evidence)
