@@ -31,6 +31,8 @@ class Prepared:
     vectors: dict[UUID, Vector] = field(default_factory=dict)
     rulings: dict[tuple[UUID, UUID], Ruling] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
+    judge_again: bool = False
+    """The rules decided because the judge gave no answer in time."""
 
 
 @dataclass(slots=True)
