@@ -81,9 +81,10 @@ async def prepare(
     with. Holds no connection while it waits.
     """
     seconds = patience.total_seconds() if patience is not None else None
-    prepared = Prepared(proposals, await _embed(core, proposals, seconds))
+    prepared = Prepared(proposals, vectors=await _embed(core, proposals, seconds))
     async with core.db.tenant(scope.tenant_id) as tx:
         neighbours = await _neighbours(tx, core, scope, prepared)
+    prepared.seen = {p.id for p in proposals} | {fact.id for _, fact in neighbours}
     pairs = pairs_of(proposals, [near for near in neighbours if near[1].id not in apart_from])
     if pairs:
         verdicts, by = await _judge(prepared, judge, [pair for *_, pair in pairs], seconds)
@@ -261,7 +262,7 @@ async def commit(
     decided = plan(
         proposals,
         facts,
-        lambda old, new: prepared.rulings.get((old.id, new.id)) or _rule_on(old, new),
+        lambda old, new: prepared.rulings.get((old.id, new.id)) or _rule_on(prepared, old, new),
         unlearned=lambda proposal: proposal.id in unlearned,
         room=room,
     )
@@ -272,15 +273,16 @@ async def commit(
     return outcome
 
 
-def _rule_on(old: Known, new: Proposal) -> Ruling | None:
+def _rule_on(prepared: Prepared, old: Known, new: Proposal) -> Ruling | None:
     """Judge by rule what no judge saw: a fact that came or changed since `prepare`.
 
     Of a single-valued subject the newer statement holds, where the rules can't tell more.
     """
-    if old.subject != new.subject:
+    is_rival = old.slot is not None and old.slot == new.slot
+    if old.subject != new.subject or (old.id in prepared.seen and not is_rival):
         return None
     verdict = _rules.relation(old.statement(), new.statement())
-    if verdict.relation == "INDEPENDENT" and old.slot is not None and old.slot == new.slot:
+    if verdict.relation == "INDEPENDENT" and is_rival:
         verdict = _ONE_VALUE
     return Ruling(old.id, new.id, verdict, _rules.name)
 

@@ -3,7 +3,7 @@
 A session can hold sixty candidates that all speak of tools; every pair of them would be thousands.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -29,7 +29,8 @@ def pairs_of(
     for n, fact in neighbours:
         stored.setdefault(proposals[n].id, []).append(fact)
     asked = as_said(p for p in proposals if not p.quarantine)
-    bags = {p.id: set(words(p.text)) for p in asked}
+    known = {fact.id: fact for facts in stored.values() for fact in facts}
+    bags = {said.id: set(words(said.text)) for said in (*asked, *known.values())}
     ranked: list[tuple[int, Known | Proposal, Proposal]] = []
     for i, new in enumerate(asked):
         earlier = [
@@ -40,7 +41,7 @@ def pairs_of(
         olds = [
             old for old in (*stored.get(new.id, ()), *earlier) if old.fingerprint != new.fingerprint
         ]
-        olds.sort(key=lambda old: _distance(old, new, bags[new.id]))
+        olds.sort(key=lambda old: _distance(old, new, bags))
         ranked += [(rank, old, new) for rank, old in enumerate(olds)]
     ranked.sort(key=lambda item: item[0])
     return [
@@ -49,7 +50,9 @@ def pairs_of(
     ]
 
 
-def _distance(old: Known | Proposal, new: Proposal, bag: set[str]) -> tuple[bool, float]:
-    other = set(words(old.text))
-    shared = len(bag & other) / (len(bag | other) or 1)
+def _distance(
+    old: Known | Proposal, new: Proposal, bags: Mapping[UUID, set[str]]
+) -> tuple[bool, float]:
+    mine, theirs = bags[old.id], bags[new.id]
+    shared = len(mine & theirs) / (len(mine | theirs) or 1)
     return not same_subject(old.subject, new.subject), -shared

@@ -28,6 +28,8 @@ class Prepared:
     """Proposals with their vectors and the verdicts on them and the facts there were."""
 
     proposals: Sequence[Proposal]
+    seen: set[UUID] = field(default_factory=set)
+    """Those facts and the proposals: a pair of them that has no verdict was not worth one."""
     vectors: dict[UUID, Vector] = field(default_factory=dict)
     rulings: dict[tuple[UUID, UUID], Ruling] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
