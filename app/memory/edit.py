@@ -19,10 +19,10 @@ from app.errors import Conflict, Invalid, NotFound, Stale
 from app.llm import Kind, Verdict
 from app.memory.core import Core
 from app.memory.facts import (
-    JUDGE_PATIENCE,
     NO_FACT,
     checked,
     get_fact,
+    judge_for,
     require_on,
     status_of,
     with_status,
@@ -31,6 +31,7 @@ from app.memory.idempotency import forget_answers
 from app.memory.learn import commit, prepare, unlearned_digests
 from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal, Ruling
+from app.memory.usage import spend
 from app.memory.users import find_user, lock_user
 from app.memory.write import end, record_events, to_verdict
 from app.models import Evidence, Fact, FactVerdict, Unlearned, User
@@ -76,13 +77,22 @@ async def change_fact(
             return fact, now(tx)
         policy = await policy_of(tx, core, tenant_id)
         proposal = _correction(fact, change, policy, now(tx))
-    prepared = await prepare(core, scope, [proposal], patience=JUDGE_PATIENCE)
+        judge = await judge_for(tx, core, tenant_id, policy)
+    prepared = await prepare(
+        core,
+        scope,
+        [proposal],
+        judge=judge,
+        patience=core.patience.judge,
+        apart_from={fact.id},
+    )
     async with core.db.tenant(tenant_id) as tx:
         person = await _locked(tx, scope)
         _, fact = await get_fact(tx, tenant_id, user, fact_id)
         _require(fact, revision, now(tx))
         await end(tx, scope, fact.id, proposal.id, at=now(tx), until=now(tx))
         outcome = await commit(tx, core, scope, prepared, by=by)
+        await spend(tx, tenant_id, prepared.usage)
         successor = (*outcome.added, *outcome.confirmed)[0]
         if successor != proposal.id:
             await _point_to(tx, scope, fact.id, successor)
