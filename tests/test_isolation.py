@@ -30,7 +30,6 @@ async def owner(world: World) -> Caller:
 async def ids(owner: Caller) -> dict[str, str]:
     """What the owner has: a user with a fact and a session, all with a canary in them."""
     session = f"chat {CANARY}"
-    await owner.post("/transcripts", {"session": session, "messages": []})
     await owner.say(f"My favourite word is {CANARY}.", session=session)
     posted = await owner.post("/facts", {"text": f"Uses {CANARY}.", "kind": "preference"})
     return {"user": owner.user, "session": session, "fact": posted.json()["fact"]["id"]}

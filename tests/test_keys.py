@@ -11,7 +11,7 @@ import pytest
 from app.deps import REVOKED_WITHIN, KeyCache
 from app.errors import Invalid, NotFound, Unauthorized
 from app.memory.tenants import SCOPES, NewKey, create_key, parse_key, revoke_key, tenant_of
-from tests.api.routes import KEYED, Route
+from tests.api.routes import KEYED, OF_USERS, TENANT_WIDE, Route
 from tests.world import Caller, World
 
 
@@ -195,7 +195,14 @@ async def test_a_route_opens_to_its_own_scope_alone(route: Route, alice: Caller)
         assert (answer.status_code == 403) == (scope != route.scope)
 
 
-@pytest.mark.parametrize("route", KEYED, ids=lambda route: route.name)
+@pytest.mark.parametrize("route", TENANT_WIDE, ids=lambda route: route.name)
+async def test_a_bound_key_is_forbidden_what_is_the_whole_tenants(route: Route, alice: Caller):
+    bound = _with(alice, await _key(alice, bound_to="alice"))
+    answer = await bound.call(route.method, route.path, json=route.body)
+    assert (answer.status_code, answer.json()["code"]) == (403, "bound_key")
+
+
+@pytest.mark.parametrize("route", OF_USERS, ids=lambda route: route.name)
 async def test_a_bound_key_sees_its_own_user_alone(route: Route, alice: Caller):
     await alice.of("bob").post("/facts", {"text": "Uses Go.", "kind": "preference"})
     bound = _with(alice, await _key(alice, bound_to="alíce/1"))

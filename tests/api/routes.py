@@ -19,6 +19,18 @@ _FACT = {
     "pinned": False,
     "metadata": {"team": "data"},
 }
+_POLICY = {
+    "session_silence": "30m",
+    "session_cap": "8h",
+    "max_facts_per_user": 500,
+    "max_facts_per_day": 50,
+    "blocked_categories": [],
+    "default_memory": "on",
+    "extraction_instructions": None,
+    "model": None,
+    "prompt_version": None,
+    "monthly_token_budget": None,
+}
 
 
 @dataclass(frozen=True)
@@ -37,7 +49,9 @@ class Route:
         return f"{self.method} {self.path}"
 
     def fill(self, **ids: str) -> str:
-        return self.path.format(**{name: quote(value, safe="") for name, value in ids.items()})
+        """Put ids into the path, dots encoded too, for a client would take `..` as a step up."""
+        quoted = {name: quote(i, safe="").replace(".", "%2E") for name, i in ids.items()}
+        return self.path.format(**quoted)
 
 
 _USER = "/v1/users/{user}"
@@ -104,6 +118,11 @@ ROUTES = (
         foreign=200,
     ),
     Route("PATCH", f"{_USER}/settings", "privacy", {"memory": "on"}, foreign=200),
+    Route("GET", "/v1/tenant/policy", "admin", foreign=200),
+    Route("PUT", "/v1/tenant/policy", "admin", _POLICY, foreign=200),
+    Route("PATCH", "/v1/tenant/policy", "admin", _POLICY, foreign=200),
 )
 
 KEYED = tuple(route for route in ROUTES if route.scope)
+OF_USERS = tuple(route for route in KEYED if "{user}" in route.path)
+TENANT_WIDE = tuple(route for route in KEYED if "{user}" not in route.path)
