@@ -274,7 +274,8 @@ async def delete_fact(
     await edit.delete_fact(tx, core, key.tenant_id, user, fact)
 
 
-def _revision(if_match: str | None) -> int:
+def revision_of(if_match: str | None) -> int:
+    """Read the revision out of `If-Match`. Raises `PreconditionRequired` or `Stale`."""
     if if_match is None:
         raise PreconditionRequired("Send the fact's revision as If-Match, as its ETag gives it.")
     match = _REVISION.fullmatch(if_match.strip())
@@ -316,7 +317,7 @@ async def change_fact(
         user,
         fact,
         edit.Change(text, named),
-        revision=_revision(if_match),
+        revision=revision_of(if_match),
         by=f"key:{key.key_id}",
     )
     response.headers["ETag"] = f'"{row.revision}"'

@@ -4,8 +4,6 @@ Folded text without accents: being authorised, running this service, seeing all 
 data, unlimited refunds, a discount, no fees.
 """
 
-# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
-
 from typing import Final
 
 CLAIMS_ELSEWHERE: Final = (

@@ -3,8 +3,6 @@
 Each is a statement about a person ("I have", "my son is"), for folded text without accents.
 """
 
-# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
-
 from typing import Final
 
 _HAVE: Final = (
