@@ -127,7 +127,7 @@ async def _batch(tx: AsyncSession, tenant_id: UUID, after: tuple[UUID, UUID] | N
 async def _shown(
     tx: AsyncSession, tenant_id: UUID, found: dict[tuple[UUID, UUID], tuple[str, float]]
 ) -> list[Suspect]:
-    facts = {}
+    facts: dict[tuple[UUID, UUID], Fact] = {}
     for keys in _slices(list(found)):
         rows = await tx.scalars(
             select(Fact).where(
