@@ -1,9 +1,8 @@
 """Quarantine, for the tenant: look, release, reject, and take back what came wrong."""
 
 from typing import Annotated, Literal
-from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Path, Response
+from fastapi import APIRouter, Depends, Header, Response
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
@@ -12,12 +11,10 @@ from app.db import now
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.memory import quarantine
 from app.memory.release import release
-from app.wire import Id, Limit, Line, Model, Time
+from app.wire import FactId, Id, Limit, Line, Model, Time
 
 router = APIRouter(prefix="/v1/quarantine", route_class=KeyedRoute, tags=["quarantine"])
 _admin = Depends(Needs("admin"))
-
-FactId = Annotated[UUID, Path(alias="fact")]
 
 
 class HeldOut(FactOut):

@@ -121,6 +121,24 @@ ROUTES = (
     Route("GET", "/v1/tenant/policy", "admin", foreign=200),
     Route("PUT", "/v1/tenant/policy", "admin", _POLICY, foreign=200),
     Route("PATCH", "/v1/tenant/policy", "admin", _POLICY, foreign=200),
+    Route("GET", "/v1/quarantine", "admin", query=_PAGE, foreign=200),
+    Route(
+        "POST",
+        "/v1/quarantine",
+        "admin",
+        {
+            "session": "s",
+            "source": "api",
+            "extractor": "rules",
+            "from": "2025-01-01T00:00:00Z",
+            "to": "2025-01-02T00:00:00Z",
+            "user": "alice",
+        },
+        foreign=200,
+    ),
+    Route("POST", "/v1/quarantine/{fact}/release", "admin", headers={"If-Match": '"1"'}),
+    Route("POST", "/v1/quarantine/{fact}/reject", "admin"),
+    Route("POST", "/v1/audits/poisoning", "admin", foreign=200),
 )
 
 KEYED = tuple(route for route in ROUTES if route.scope)
