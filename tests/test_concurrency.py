@@ -78,7 +78,7 @@ async def one_round(caller: Caller, number: int) -> None:
 
 async def test_contradicting_writers_always_leave_one_live_fact_in_one_chain(world, alice):
     async with working(world.core):
-        for number in range(8):
+        for number in range(5):
             await one_round(alice, number)
 
 

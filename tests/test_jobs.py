@@ -5,6 +5,7 @@ import json
 import logging
 import random
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -172,7 +173,7 @@ async def test_job_lost_during_extraction_is_made_good_when_the_lease_ends(core,
 
 async def test_lease_is_extended_while_the_extractor_is_slow(core, alice, extractor, monkeypatch):
     # The one constant that a test can't wait for.
-    monkeypatch.setattr(extract, "LEASE", extract.timedelta(seconds=0.6))
+    monkeypatch.setattr(extract, "LEASE", timedelta(seconds=0.6))
     query = "select extract_after from memory_session where tenant_id = %s"
     extractor.hold()
     async with working(core):
