@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -128,7 +129,7 @@ async def test_what_an_operator_must_mend_is_probed_rarely_and_seen(
     probes = [request.at for request in script.requests]
 
     assert await model_check(alice) == "failed"
-    gaps = [after - before for before, after in zip(probes, probes[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(probes)]
     assert all(gap >= 0.39 for gap in gaps)
     for n in range(3):
         state = (await alice.get(f"/sessions/s{n}")).json()

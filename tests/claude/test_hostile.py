@@ -1,12 +1,14 @@
 """A model that does its worst: the guard and code decide, never its word."""
 
+from typing import Any
+
 import pytest
 
 from tests.claude.play import Script, why
 from tests.scripted_claude import every_turn_verbatim, fact, verdicts
 from tests.world import Caller
 
-APART = [
+APART: list[dict[str, Any]] = [
     fact("Lives in Graz.", quote="I live in Graz", subject="home city"),
     fact("Works at Aurora.", quote="I work at Aurora", subject="employer"),
     fact("Uses Redis.", quote="we use Redis", kind="preference", subject="cache"),
