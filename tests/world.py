@@ -99,9 +99,11 @@ class World:
     async def open(cls, settings: Settings, urls: Urls) -> AsyncIterator["World"]:
         telemetry.configure(settings.log_level)
         app = create_app(settings, urls.service, with_worker=False)
-        async with app.router.lifespan_context(app) as shared:
-            async with cls._over(app, urls, dict(shared or {})) as world:
-                yield world
+        async with (
+            app.router.lifespan_context(app) as shared,
+            cls._over(app, urls, dict(shared or {})) as world,
+        ):
+            yield world
 
     @classmethod
     @asynccontextmanager

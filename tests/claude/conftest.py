@@ -15,7 +15,7 @@ from tests.world import Caller, World
 
 SHORT = Patience(
     judge=timedelta(seconds=0.4),
-    retry=timedelta(seconds=0.1),
+    retry=timedelta(seconds=0.03),
     probe=timedelta(seconds=0.4),
     budget=timedelta(seconds=0.1),
     longest=timedelta(seconds=30),

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from tests.scripted_claude import Item, Request, ScriptedClaude, fact
@@ -19,7 +19,7 @@ class Script(ScriptedClaude):
 
     def __init__(self) -> None:
         super().__init__(extract=self._read, judge=self._judge)
-        self.taught: list[Mapping[str, Any]] = [GRAZ, LINZ, REDIS, AURORA]
+        self.taught: Sequence[dict[str, Any]] = [GRAZ, LINZ, REDIS, AURORA]
         self.told: dict[tuple[str, str], str] = {
             ("Lives in Graz.", "Lives in Linz."): "CONTRADICTS"
         }

@@ -135,9 +135,8 @@ async def test_a_quote_that_touches_a_scrubbed_place_is_no_evidence(alice: Calle
 
 async def test_twenty_rounds_of_pasted_memory_grow_nothing(alice: Caller, script: Script):
     await alice.say("I live in Graz, we use Redis and I work at Aurora.")
-    script.taught += [
-        {**item, "quote": item["text"]} for item in script.taught
-    ]  # finds its facts in the block too
+    # It finds its facts in the block too.
+    script.taught = [*script.taught, *({**it, "quote": it["text"]} for it in script.taught)]
     before = await alice.facts("all")
 
     for n in range(20):
