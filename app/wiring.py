@@ -4,7 +4,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,9 @@ from app.db import Database
 from app.embedded import EmbeddedPostgres
 from app.embeddings import Embedder, EmbedderError, embedder_from
 from app.errors import UsermemError
+from app.llm import Extractor, Judge
 from app.memory.core import Core
+from app.memory.policy import Policy
 from app.rules import RulesExtractor, RulesJudge
 from app.settings import Settings
 from app.telemetry import logger
@@ -98,15 +100,14 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
             log.warning("embedder_unavailable", code=error.code)
         core = Core(
             db=db,
-            extractor=claude.extractor() if claude else RulesExtractor(),
-            judge=claude.judge() if claude else RulesJudge(),
+            extractor=RulesExtractor(),
+            judge=RulesJudge(),
             embedder=embedder,
             signing_key=signing_key(settings),
             recall_deadline=settings.recall_deadline.total_seconds(),
-            model_state=(lambda: claude.state) if claude else (lambda: "off"),
         )
         try:
-            yield core
+            yield read_by(claude, core) if claude else core
         finally:
             await core.recalls.aclose(db)
     finally:
@@ -124,6 +125,22 @@ def _embedder(settings: Settings) -> Embedder:
         model=settings.embeddings_model,
         key=key.get_secret_value() if key else None,
         floor=settings.embeddings_floor,
+    )
+
+
+def read_by(claude: Claude, core: Core) -> Core:
+    """Give the same core, but that Claude reads the conversations and judges the facts."""
+
+    def readers(policy: Policy) -> tuple[Extractor, Judge]:
+        named = policy.model, policy.prompt_version
+        return claude.extractor(*named), claude.judge(*named)
+
+    return replace(
+        core,
+        extractor=claude.extractor(),
+        judge=claude.judge(),
+        readers=readers,
+        model_state=lambda: claude.state,
     )
 
 

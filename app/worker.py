@@ -1,91 +1,164 @@
 """The worker: procrastinate's tasks over the verbs of `app.memory`, and the care of its queue.
 
-A task that raises is tried again, for ever and ever more slowly: what a session did wrong is
-settled by `extract` itself, so only the infrastructure's faults arrive here.
+A job is only a wake-up: what there is to do stands in the session's row, with the time by which
+somebody must have looked at it. So a lost job costs time and nothing else, and a job that runs
+twice finds its work done.
 """
 
 import asyncio
+import datetime as dt
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 from uuid import UUID
 
 from procrastinate import App, BaseRetryStrategy, PsycopgConnector, RetryDecision
 from procrastinate.exceptions import ConnectorException
 from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager
+from psycopg import AsyncConnection
+from psycopg_pool import AsyncConnectionPool
 
 from app.db import Scope
-from app.memory import extract, learn, overdue
+from app.memory import extract, learn, overdue, rejudge
 from app.memory.core import Core
-from app.memory.jobs import DUE, EMBED, EXTRACT
+from app.memory.jobs import DUE, EMBED, EXTRACT, REJUDGE
 from app.telemetry import logger
 
 log = logger(__name__)
 
-HEARTBEAT: Final = 5.0
-DEAD_AFTER: Final = 20.0
-"""Seconds without a heartbeat after which a worker's jobs are given to others."""
 
-_RESTART_AFTER: Final = 2.0
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a worker shows life and looks around, in seconds."""
+
+    heartbeat: float = 5
+    dead_after: float = 30
+    """Without a heartbeat; then a worker's jobs are given to others."""
+    drain: float = 20
+    """Given to jobs under way when the worker stops. It shows no life meanwhile, so this and a
+    heartbeat must fit into `dead_after`."""
+    poll: float = 2
+    """Between looks for jobs whose time has come; new ones announce themselves."""
+    care: float = 10
+    restart: float = 2
 
 
-class _Patiently(BaseRetryStrategy):
-    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
+_CONNECTIONS: Final = 4
+_TRY_AGAIN: Final = (0.1, 0.5, 2.0, 5.0)
+
+# `is not distinct from`: the worker of a job is null once its dead worker's row is gone.
+_HELD = "id = %(id)s and status = 'doing' and worker_id is not distinct from %(worker_id)s"
+_FINISH = f"""
+    with ended as (delete from procrastinate_jobs where {_HELD} returning lock)
+    select pg_notify('procrastinate_any_queue_v1', '{{"type": "job_inserted", "job_id": 0}}')
+    from ended where exists (
+      select from procrastinate_jobs next where next.lock = ended.lock and next.status = 'todo')
+    """  # noqa: S608 - constants of this module
+_GIVE_BACK = f"""
+    with back as (
+      update procrastinate_jobs job
+      set status = 'todo', attempts = attempts + 1, scheduled_at = %(at)s, worker_id = null
+      where {_HELD} and not exists (
+        select from procrastinate_jobs twin
+        where twin.queueing_lock = job.queueing_lock and twin.status = 'todo')
+      returning id)
+    delete from procrastinate_jobs where {_HELD} and not exists (select from back)
+    """  # noqa: S608 - as above
+
+
+class _Jobs(JobManager):
+    """procrastinate's own, but for the end of a job, which only its holder may write.
+
+    Otherwise a worker that was paused, and presumed dead, would end the job of whoever took over
+    from it, and with it that job's lock. A job whose twin waits already can't be put back: it goes,
+    instead of staying `doing` for ever with its user's lock. The next job of a lock that becomes
+    free is announced, or it would wait for a poll.
+    """
+
+    on_stuck: Callable[[], object] = staticmethod(lambda: None)
+    """Called when the end of a job can't be written: a new worker must take over this one's."""
+
+    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:  # noqa: FBT001 - overrides
+        """Delete the job, however it ended."""
+        del status, delete_job
+        await self._write(_FINISH, job)
+
+    async def retry_job(
+        self,
+        job: Job,
+        retry_at: dt.datetime | None = None,
+        priority: int | None = None,
+        queue: str | None = None,
+        lock: str | None = None,
+    ) -> None:
+        """Put the job back, unchanged, until `retry_at`; or delete it when its twin waits."""
+        del priority, queue, lock
+        await self._write(_GIVE_BACK, job, at=retry_at)
+
+    async def _write(self, query: str, job: Job, **arguments: Any) -> None:
+        for wait in (*_TRY_AGAIN, None):
+            try:
+                await self.connector.execute_query_async(
+                    query, id=job.id, worker_id=job.worker_id, **arguments
+                )
+            except ConnectorException:
+                if wait is None:
+                    self.on_stuck()
+                    raise
+                await asyncio.sleep(wait)
+            else:
+                return
+
+
+class _Retry(BaseRetryStrategy):
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision | None:
+        if isinstance(exception, asyncio.CancelledError):
+            return RetryDecision()  # stopped in the middle: the next worker goes on at once
         log.warning("job_failed", task=job.task_name, job=job.id, error=type(exception).__name__)
-        return RetryDecision(retry_in={"seconds": min(2**job.attempts, 60)})
-
-
-_patiently = _Patiently()
+        if job.lock is not None:
+            # Waiting, it would block every other session of its user. `overdue` finds its own.
+            return None
+        return RetryDecision(retry_in={"seconds": 2 ** min(job.attempts, 6)})
 
 
 def build_queue(core: Core) -> App:
     """Give the queue's app with all tasks over one core."""
     app = App(connector=PsycopgConnector())
+    app.job_manager = _Jobs(app.connector)
+    retry = _Retry()
 
     def scope_of(tenant_id: str, user_id: str) -> Scope:
         return Scope(UUID(tenant_id), UUID(user_id))
 
-    @app.task(name=DUE, retry=_patiently)
+    @app.task(name=DUE, retry=retry)
     async def due(tenant_id: str, user_id: str, session_id: str) -> None:
         await extract.look_at(core, scope_of(tenant_id, user_id), UUID(session_id))
 
-    @app.task(name=EXTRACT, retry=_patiently)
+    @app.task(name=EXTRACT, retry=retry)
     async def extract_session(tenant_id: str, user_id: str, session_id: str) -> None:
         await extract.extract_session(core, scope_of(tenant_id, user_id), UUID(session_id))
 
-    @app.task(name=EMBED, retry=_patiently)
+    @app.task(name=EMBED, retry=retry)
     async def embed(tenant_id: str, user_id: str) -> None:
         await learn.embed_missing(core, scope_of(tenant_id, user_id))
 
-    @app.periodic(cron="* * * * * */10")
-    @app.task(name="rescue", queueing_lock="rescue")
-    async def rescue(timestamp: int) -> None:
-        del timestamp
-        await _take_over(app)
-        await overdue.wake(core.db)
+    @app.task(name=REJUDGE, retry=retry)
+    async def judge_again(tenant_id: str, user_id: str, fact_id: str) -> None:
+        await rejudge.rejudge(core, scope_of(tenant_id, user_id), UUID(fact_id))
 
     return app
-
-
-async def _take_over(app: App) -> None:
-    manager = app.job_manager
-    for job in await manager.get_stalled_jobs(seconds_since_heartbeat=DEAD_AFTER):
-        log.warning("job_taken_over", task=job.task_name, job=job.id)
-        try:
-            await manager.retry_job(job)
-        except ConnectorException:
-            # One like it waits already: this one has nothing left to do.
-            await manager.finish_job(job, Status.FAILED, delete_job=True)
 
 
 class Worker:
     """One worker in this process; starts itself again when the database was away."""
 
-    def __init__(self, core: Core, *, concurrency: int) -> None:
-        self._pool = core.db.pool
+    def __init__(self, core: Core, *, concurrency: int, pace: Pace | None = None) -> None:
+        self._core = core
         self._concurrency = concurrency
-        self._app = build_queue(core)
+        self._pace = pace or Pace()
         self._stopping = asyncio.Event()
-        self._run: asyncio.Task[None] | None = None
 
     async def run(self) -> None:
         """Work until `stop`. Jobs under way are finished first, for a bounded time."""
@@ -94,30 +167,74 @@ class Worker:
                 await self._work()
             except Exception:
                 log.exception("worker_failed")
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), _RESTART_AFTER)
-
-    async def _work(self) -> None:
-        async with self._app.open_async(self._pool):
-            await _take_over(self._app)
-            self._run = asyncio.create_task(
-                self._app.run_worker_async(
-                    concurrency=self._concurrency,
-                    delete_jobs="always",
-                    fetch_job_polling_interval=5.0,
-                    install_signal_handlers=False,
-                    shutdown_graceful_timeout=20.0,
-                    stalled_worker_timeout=DEAD_AFTER,
-                    update_heartbeat_interval=HEARTBEAT,
-                )
-            )
-            if self._stopping.is_set():
-                self._run.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._run
+            if not self._stopping.is_set():
+                log.warning("worker_restarts")
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), self._pace.restart)
 
     def stop(self) -> None:
         """Ask the worker to finish what it does and return."""
         self._stopping.set()
-        if self._run is not None:
-            self._run.cancel()  # the worker takes this as a graceful stop
+
+    async def _work(self) -> None:
+        """Work until `stop`, or until the database fails procrastinate's own worker."""
+        app = build_queue(self._core)
+        async with _own_pool(self._core) as pool, app.open_async(pool):
+            run = asyncio.create_task(self._run(app), name="queue")
+            if isinstance(app.job_manager, _Jobs):
+                app.job_manager.on_stuck = run.cancel
+            aside = [
+                asyncio.create_task(self._care(app), name="care"),
+                asyncio.create_task(self._stopping.wait(), name="stopping"),
+            ]
+            try:
+                await asyncio.wait({run, *aside}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (run, *aside):
+                    task.cancel()  # the queue's worker takes this as a graceful stop
+                await asyncio.wait({run, *aside})
+            if not run.cancelled():
+                run.result()
+
+    async def _run(self, app: App) -> None:
+        await app.run_worker_async(
+            concurrency=self._concurrency,
+            delete_jobs="always",
+            fetch_job_polling_interval=self._pace.poll,
+            install_signal_handlers=False,
+            shutdown_graceful_timeout=self._pace.drain,
+            stalled_worker_timeout=self._pace.dead_after,
+            update_heartbeat_interval=self._pace.heartbeat,
+        )
+
+    async def _care(self, app: App) -> None:
+        """Take over from the dead and wake the overdue, now and then.
+
+        Beside the queue, not in it: there it would wait behind the very jobs that nobody does.
+        """
+        while True:
+            try:
+                await self._take_over(app)
+                await overdue.wake(self._core.db)
+            except Exception as error:  # noqa: BLE001 - the database is away; the queue notices too
+                log.warning("care_failed", error=type(error).__name__)
+            await asyncio.sleep(self._pace.care)
+
+    async def _take_over(self, app: App) -> None:
+        manager = app.job_manager
+        for job in await manager.get_stalled_jobs(seconds_since_heartbeat=self._pace.dead_after):
+            log.warning("job_taken_over", task=job.task_name, job=job.id)
+            await manager.retry_job(job)  # nothing, if another rescuer was first
+
+
+def _own_pool(core: Core) -> AsyncConnectionPool[AsyncConnection]:
+    """Give connections for the queue alone: behind a crowd of recalls its heartbeat would stop."""
+    return AsyncConnectionPool(
+        core.db.pool.conninfo,
+        kwargs=core.db.pool.kwargs,
+        configure=lambda connection: connection.set_autocommit(True),
+        check=AsyncConnectionPool.check_connection,
+        min_size=1,
+        max_size=_CONNECTIONS,
+        open=False,
+    )

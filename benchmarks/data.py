@@ -23,7 +23,7 @@ ORGANIZATION_FACTS: Final = 5
 
 _TOPICS: Final = {
     "flights": "window seats, aisle seats, morning flights, night trains, hand luggage, lounges",
-    "food": "spicy ramen, oat milk, green tea, dark chocolate, grilled fish, sourdough, lentil soup",
+    "food": "spicy ramen, oat milk, green tea, dark chocolate, grilled fish, sourdough, soup",
     "code": "Rust, Postgres, type hints, small functions, Vim, tabs, code reviews, property tests",
     "music": "jazz records, string quartets, techno, folk guitar, film scores, choir concerts",
     "sport": "trail running, bouldering, rowing, cycling to work, table tennis, winter swimming",

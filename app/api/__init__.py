@@ -2,7 +2,17 @@
 
 from fastapi import APIRouter
 
-from app.api import facts, health, memory, search, sessions, users
+from app.api import (
+    audits,
+    facts,
+    health,
+    memory,
+    quarantine,
+    search,
+    sessions,
+    tenant,
+    users,
+)
 
 router = APIRouter()
 # Routes are tried in turn: the one that every request of every user takes comes first.
@@ -11,4 +21,7 @@ router.include_router(sessions.router)  # /v1/users/{user}/sessions, /v1/users/{
 router.include_router(search.router)  # /v1/users/{user}/search, /v1/recalls
 router.include_router(facts.router)  # /v1/users/{user}/facts
 router.include_router(users.router)  # /v1/users/{user}/settings
+router.include_router(tenant.router)  # /v1/tenant/policy
+router.include_router(quarantine.router)  # /v1/quarantine
+router.include_router(audits.router)  # /v1/audits
 router.include_router(health.router)  # /livez, /readyz

@@ -1,6 +1,7 @@
 """Recall: one call gives the block for the next prompt."""
 
 import hashlib
+import re
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
@@ -22,6 +23,8 @@ T = TypeVar("T")
 
 MAX_GET_QUERY = 2 * 1024
 MAX_POST_QUERY = 32 * 1024
+
+_QUALITY = re.compile(r"\bq\s*=\s*([01](?:\.[0-9]{0,3})?)")
 
 
 def at_most(limit: int) -> AfterValidator:
@@ -141,8 +144,14 @@ def _matches(header: str | None, etag: str) -> bool:
 
 
 def _prefers_text(accept: str) -> bool:
-    """Tell whether plain text is what the caller names first."""
-    return accept.partition(",")[0].partition(";")[0].strip().lower() == "text/plain"
+    """Tell whether plain text is asked for by name, and no less than JSON is."""
+    wishes: dict[str, float] = {}
+    for part in accept.lower().split(","):
+        media_type, _, parameters = part.partition(";")
+        quality = _QUALITY.search(parameters)
+        wishes.setdefault(media_type.strip(), float(quality[1]) if quality else 1.0)
+    text = wishes.get("text/plain", 0.0)
+    return text > 0 and text >= wishes.get("application/json", 0.0)
 
 
 class _Unsolved(APIRoute):
@@ -190,7 +199,7 @@ def _validated(adapter: TypeAdapter[T], value: object, *place: str) -> T:
         ) from None
 
 
-router = APIRouter(prefix="/v1/users/{user}", route_class=_RecallRoute, tags=["memory"])
+router = APIRouter(prefix="/v1/users/{user:id}", route_class=_RecallRoute, tags=["memory"])
 _recall = Depends(Needs("recall"))
 
 _ANSWERS: dict[int | str, dict[str, Any]] = {

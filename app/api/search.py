@@ -1,21 +1,21 @@
 """Search over a user's facts, and what people thought of a recall."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Path, Query
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from app.api.facts import FactOut
 from app.api.memory import MAX_POST_QUERY, at_most
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.memory import recall_log, search
-from app.wire import Kind, Limit, Line, Model, Time, UserId, cleaned
+from app.wire import Kind, Limit, Line, Metadata, Model, Time, UserId
 
 router = APIRouter(route_class=KeyedRoute, tags=["memory"])
 _recall = Depends(Needs("recall"))
-_admin = Depends(Needs("admin", tenant_wide=True))
+_admin = Depends(Needs("admin"))
 
 
 class SearchIn(Model):
@@ -26,7 +26,7 @@ class SearchIn(Model):
     kinds: list[Kind] | None = None
     as_of: Time | None = Field(default=None, description="What was true then; superseded included.")
     include_superseded: bool = Field(default=False, strict=True)
-    metadata: Annotated[dict[str, Any] | None, BeforeValidator(cleaned)] = Field(
+    metadata: Metadata | None = Field(
         default=None,
         description="A value that must be equal, or an object of operators: "
         "eq, ne, lt, lte, gt, gte, in, exists. Values compare by JSON type: 9 < 10, '9' is not 9.",
@@ -82,7 +82,7 @@ class SampleOut(Model):
     items: list[RecalledOut]
 
 
-@router.post("/v1/users/{user}/search", dependencies=[_recall])
+@router.post("/v1/users/{user:id}/search", dependencies=[_recall])
 async def search_facts(
     user: UserId, body: SearchIn, core: CoreDep, key: CredentialDep
 ) -> SearchOut:

@@ -14,13 +14,14 @@ from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.memory import sessions
 from app.memory.ingest import IncomingTurn, Role, append_turns
 from app.models import Session
+from app.once import OnceDep
 from app.text import clean
 from app.wire import Id, Limit, Model, SessionId, Time, UserId
 
 MAX_MESSAGES = 200
 MAX_MESSAGE_BYTES = 64 * 1024
 
-router = APIRouter(prefix="/v1/users/{user}", route_class=KeyedRoute, tags=["sessions"])
+router = APIRouter(prefix="/v1/users/{user:id}", route_class=KeyedRoute, tags=["sessions"])
 _ingest = Depends(Needs("ingest"))
 _privacy = Depends(Needs("privacy"))
 
@@ -166,23 +167,48 @@ class SessionReceiptOut(Model):
     facts_restored: int
 
 
-@router.post("/sessions/{session}/messages", status_code=202, dependencies=[_ingest])
+_INCOGNITO = {"description": "The session is incognito for good"}
+
+
+@router.post(
+    "/sessions/{session:id}/messages",
+    status_code=202,
+    dependencies=[_ingest],
+    responses={409: _INCOGNITO},
+)
 async def post_messages(
-    user: UserId, session: SessionId, body: MessagesIn, core: CoreDep, key: CredentialDep, tx: Tx
+    user: UserId,
+    session: SessionId,
+    body: MessagesIn,
+    core: CoreDep,
+    key: CredentialDep,
+    once: OnceDep,
+    tx: Tx,
 ) -> ReceiptOut:
     """Append turns to a session. Only the user's turns are kept."""
     receipt = await append_turns(
         tx, core, key.tenant_id, user, session, body.turns(), end=body.end, memory=body.memory
     )
-    return ReceiptOut.model_validate(receipt)
+    answer = ReceiptOut.model_validate(receipt)
+    await once.keep(tx, user, 202, answer)
+    return answer
 
 
-@router.post("/transcripts", status_code=202, dependencies=[_ingest])
+@router.post(
+    "/transcripts",
+    status_code=202,
+    dependencies=[_ingest],
+    responses={
+        202: {"headers": {"Location": {"schema": {"type": "string"}}}},
+        409: _INCOGNITO,
+    },
+)
 async def post_transcript(
     user: UserId,
     body: TranscriptIn,
     core: CoreDep,
     key: CredentialDep,
+    once: OnceDep,
     tx: Tx,
     response: Response,
 ) -> ReceiptOut:
@@ -194,10 +220,12 @@ async def post_transcript(
     response.headers["Location"] = (
         f"/v1/users/{quote(user, safe='')}/sessions/{quote(session, safe='')}"
     )
-    return ReceiptOut.model_validate(receipt)
+    answer = ReceiptOut.model_validate(receipt)
+    await once.keep(tx, user, 202, answer)
+    return answer
 
 
-@router.post("/sessions/{session}/end", status_code=202, dependencies=[_ingest])
+@router.post("/sessions/{session:id}/end", status_code=202, dependencies=[_ingest])
 async def end(user: UserId, session: SessionId, key: CredentialDep, tx: Tx) -> ReceiptOut:
     """End a session now."""
     return ReceiptOut.model_validate(await sessions.end_session(tx, key.tenant_id, user, session))
@@ -232,7 +260,12 @@ async def list_sessions(
     )
 
 
-@router.post("/sessions/{session}/retry", status_code=202, dependencies=[_ingest])
+@router.post(
+    "/sessions/{session:id}/retry",
+    status_code=202,
+    dependencies=[_ingest],
+    responses={409: {"description": "The session has not failed"}},
+)
 async def retry(user: UserId, session: SessionId, key: CredentialDep, tx: Tx) -> ReceiptOut:
     """Try a failed session again."""
     return ReceiptOut.model_validate(await sessions.retry_session(tx, key.tenant_id, user, session))

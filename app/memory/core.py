@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Literal
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from cachetools import TTLCache
 
 from app.db import Database
 from app.embeddings import Embedder
-from app.llm import Extractor, Judge
+from app.llm import Extractor, Judge, ModelError, ModelMisconfigured
 from app.memory.policy import Policy
 from app.memory.recall_log import RecallLog
 from app.memory.recent import Recent
@@ -28,6 +29,29 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
+class Patience:
+    """How long work that got no answer is left alone before it is tried again."""
+
+    judge: timedelta = timedelta(seconds=2)
+    """That a person who writes a fact waits for the judge; then the rules decide for now."""
+    retry: timedelta = timedelta(seconds=15)
+    """After a try without an answer; a failed one waits four times longer each time."""
+    probe: timedelta = timedelta(minutes=1)
+    """After an answer that only an operator can mend."""
+    budget: timedelta = timedelta(minutes=10)
+    """Between looks whether a tenant's monthly budget has room again."""
+    longest: timedelta = timedelta(hours=1)
+
+    def after(self, error: ModelError) -> timedelta:
+        """Give how long to leave a model alone that gave no answer: as long as it asked, or more.
+
+        No longer than `longest`: then it is seen whether it meant it.
+        """
+        floor = self.probe if isinstance(error, ModelMisconfigured) else self.retry
+        return max(floor, min(timedelta(seconds=error.retry_after or 0), self.longest))
+
+
+@dataclass(frozen=True, slots=True)
 class Core:
     """One per process, shared by all requests and jobs."""
 
@@ -36,11 +60,16 @@ class Core:
     judge: Judge
     embedder: Embedder
     signing_key: bytes = field(repr=False)
-    policy: Policy = field(default_factory=Policy)
+    readers: Callable[[Policy], tuple[Extractor, Judge]] | None = None
+    """Gives the extractor and judge of a tenant's own model or prompt; None where only one is."""
+    patience: Patience = Patience()
     recall_deadline: float = 1.0
     """Seconds that recall waits for the embedder."""
     model_state: Callable[[], Check] = lambda: "off"
     """How the model's side was when last heard of; `off` without one."""
+    policies: TTLCache[UUID, Policy] = field(
+        default_factory=lambda: TTLCache(maxsize=10_000, ttl=30), repr=False
+    )
     people: TTLCache[tuple[UUID, str], Person] = field(
         default_factory=lambda: TTLCache(maxsize=50_000, ttl=60), repr=False
     )
@@ -48,6 +77,12 @@ class Core:
     frozen_sessions: Recent = field(default_factory=lambda: Recent(50_000), repr=False)
     """(user, session) whose block is likely frozen: then the query needn't be embedded."""
     recalls: RecallLog = field(default_factory=RecallLog, repr=False)
+
+    def readers_of(self, policy: Policy) -> tuple[Extractor, Judge]:
+        """Give whom this tenant's sessions are read by."""
+        if self.readers is None or (policy.model is None and policy.prompt_version is None):
+            return self.extractor, self.judge
+        return self.readers(policy)
 
     def keyed_hash(self, purpose: str, *parts: str | bytes | UUID) -> bytes:
         """HMAC-SHA256 over purpose and parts, each with its length: no two lists collide."""

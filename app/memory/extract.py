@@ -6,19 +6,19 @@ twice finds the session settled. A crash at any point leaves the session as it w
 again.
 """
 
+import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Final
-from uuid import UUID, uuid4
+from uuid import UUID
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
 from app.llm import (
-    Candidate,
     ModelError,
     ModelMisconfigured,
     ModelRefused,
@@ -27,53 +27,29 @@ from app.llm import (
     Usage,
     Verdict,
 )
-from app.memory import guard
+from app.memory.candidates import Claim, Found, find
 from app.memory.core import Core
-from app.memory.ingest import queue_session, waiting
-from app.memory.jobs import defer_retry
-from app.memory.learn import commit, live, load_facts, prepare
-from app.memory.reconcile import Known, Proposal, Ruling, Source
+from app.memory.ingest import look_after_silence, open_again, queue_session, waiting
+from app.memory.jobs import defer_look
+from app.memory.learn import commit, fingerprints, live, load_facts, prepare
+from app.memory.policy import MAX_ATTEMPTS, Policy, policy_of
+from app.memory.reconcile import Known, Ruling
+from app.memory.usage import count, over_budget, spend
 from app.memory.users import lock_user
 from app.memory.write import Outcome, Prepared, close
-from app.models import Message, Session, User
-from app.rules import ForgetRequest, canonical, forget_requests, is_single_valued, subject_of
+from app.models import Fact, Message, Session, User
+from app.rules import ForgetRequest
 from app.telemetry import logger
-from app.text import find_quote, fingerprint, fold, one_line, words
+from app.text import words
 
 log = logger(__name__)
 
 KNOWN_FACTS: Final = 50
 """Live facts shown to the extractor, so that repeats become confirmations."""
 
-MAX_QUOTE: Final = 1_000
-RETRY_AFTER: Final = timedelta(seconds=15)
-PROBE_AFTER: Final = timedelta(minutes=1)
-LEASE: Final = timedelta(minutes=30)
-"""After which a session that nobody finished is looked at again, should its job be lost too."""
-
-LONGEST_WAIT: Final = timedelta(hours=1)
-
-
-@dataclass(slots=True)
-class Claim:
-    """What a worker took on: the turns it read, and the numbers its commit must still find."""
-
-    session_id: UUID
-    attempt: int
-    epoch: int
-    turns: Sequence[Turn]
-    messages: Sequence[Message]
-    known: Sequence[Known]
-
-
-@dataclass(slots=True)
-class Found:
-    """What came of the turns before anything was written."""
-
-    proposals: list[Proposal] = field(default_factory=list)
-    forget: list[tuple[ForgetRequest, datetime]] = field(default_factory=list)
-    rejected: Counter[str] = field(default_factory=Counter)
-    usage: Usage = field(default_factory=Usage)
+LEASE: Final = timedelta(seconds=60)
+"""A claim's life, extended while its holder lives: should its job be lost too, the session is
+looked at again."""
 
 
 async def look_at(core: Core, scope: Scope, session_id: UUID) -> None:
@@ -83,7 +59,7 @@ async def look_at(core: Core, scope: Scope, session_id: UUID) -> None:
         if row is None or row.status in {"done", "failed"} or row.extract_after is None:
             return
         if row.extract_after > now(tx):
-            await defer_retry(tx, scope, session_id, row.extract_after)
+            await defer_look(tx, scope, session_id, row.extract_after)
             return
         if row.status == "extracting":
             row.status = "queued"  # its lease has run out; the old claim can't commit any more
@@ -97,26 +73,68 @@ async def extract_session(core: Core, scope: Scope, session_id: UUID) -> None:
     if claim is None:
         return
     try:
-        found = await _find(core, claim)
-        prepared = await prepare(core, scope, found.proposals)
-        await _save(core, scope, claim, found, prepared)
+        async with _extended(core, claim):
+            found = await find(core, claim)
+            prepared = await _judged(core, claim, found)
+        await _save(core, claim, found, prepared)
     except ModelError as error:
-        await _postpone(core, scope, claim, error)
-    except Exception as error:
+        await _postpone(core, claim, error)
+    except Exception:
         log.exception("extraction_failed", session=session_id.hex, attempt=claim.attempt)
-        await _fail(core, scope, claim, type(error).__name__, Usage())
+        await _fail(core, claim, "internal_error", Usage())
+
+
+async def _judged(core: Core, claim: Claim, found: Found) -> Prepared:
+    _, judge = core.readers_of(claim.policy)
+    try:
+        return await prepare(core, claim.scope, found.proposals, judge=judge)
+    except ModelError as error:
+        error.usage += found.usage
+        raise
+
+
+@asynccontextmanager
+async def _extended(core: Core, claim: Claim) -> AsyncIterator[None]:
+    """Extend the claim's lease while the block runs: slow is not dead."""
+    task = asyncio.create_task(_extend(core, claim))
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def _extend(core: Core, claim: Claim) -> None:
+    while True:
+        await asyncio.sleep(LEASE.total_seconds() / 3)
+        try:
+            async with core.db.tenant(claim.scope.tenant_id) as tx:
+                await tx.execute(
+                    update(Session).where(_held(claim)).values(extract_after=now(tx) + LEASE)
+                )
+        except Exception as error:  # noqa: BLE001 - next time, perhaps; the commit checks the claim
+            log.warning("lease_not_extended", error=type(error).__name__)
+
+
+def _is_session(scope: Scope, session_id: UUID) -> ColumnElement[bool]:
+    return and_(
+        Session.tenant_id == scope.tenant_id,
+        Session.user_id == scope.user_id,
+        Session.id == session_id,
+    )
+
+
+def _held(claim: Claim) -> ColumnElement[bool]:
+    """Select the session while the claim holds it."""
+    return and_(
+        _is_session(claim.scope, claim.session_id),
+        Session.status == "extracting",
+        Session.attempt == claim.attempt,
+    )
 
 
 async def _locked(tx: AsyncSession, scope: Scope, session_id: UUID) -> Session | None:
-    return await tx.scalar(
-        select(Session)
-        .where(
-            Session.tenant_id == scope.tenant_id,
-            Session.user_id == scope.user_id,
-            Session.id == session_id,
-        )
-        .with_for_update()
-    )
+    return await tx.scalar(select(Session).where(_is_session(scope, session_id)).with_for_update())
 
 
 async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
@@ -126,28 +144,48 @@ async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
         row = await _locked(tx, scope, session_id)
         if user is None or row is None or row.status not in {"queued", "extracting"}:
             return None
+        if user.memory != "on":
+            await _drop(tx, scope, row, user)
+            return None
         messages = list(
             await tx.scalars(
                 select(Message).where(waiting(scope, session_id)).order_by(Message.position)
             )
         )
-        if user.memory != "on":
-            await tx.execute(delete(Message).where(waiting(scope, session_id)))
-            _settle(row, now(tx), reason="memory_" + user.memory)
-            return None
         if not messages:
             _settle(row, now(tx), reason=row.reason)
             return None
-        if row.failures >= core.policy.max_attempts:
+        if row.failures >= MAX_ATTEMPTS:
             row.status, row.reason, row.extract_after = "failed", row.reason or "crashed", None
+            return None
+        policy = await policy_of(tx, core, scope.tenant_id)
+        if await over_budget(tx, scope.tenant_id, policy.monthly_token_budget):
+            row.status, row.reason = "queued", "monthly_token_budget"
+            row.extract_after = now(tx) + core.patience.budget
+            await defer_look(tx, scope, session_id, row.extract_after)
             return None
         # Counted before the work: a session that kills its worker must not be tried for ever.
         row.attempt += 1
         row.failures += 1
         row.status, row.extract_after = "extracting", now(tx) + LEASE
+        row.ended = False  # what comes from now on is a new stretch, until it is ended too
         known = await load_facts(tx, scope, live(), newest=KNOWN_FACTS)
-        turns = [Turn(n, message.text, message.said_at) for n, message in enumerate(messages, 1)]
-        return Claim(session_id, row.attempt, user.epoch, turns, messages, known)
+        return Claim(
+            scope,
+            session_id,
+            row.attempt,
+            turns=[Turn(n, m.text, m.said_at) for n, m in enumerate(messages, 1)],
+            messages=messages,
+            known=known,
+            served=await fingerprints(tx, scope),
+            policy=policy,
+        )
+
+
+async def _drop(tx: AsyncSession, scope: Scope, row: Session, user: User) -> None:
+    """Settle a session whose user's memory is not on: its turns go, nothing is stored."""
+    await tx.execute(delete(Message).where(waiting(scope, row.id)))
+    _settle(row, now(tx), reason="memory_" + user.memory)
 
 
 def _settle(row: Session, at: datetime, *, reason: str | None) -> None:
@@ -155,178 +193,124 @@ def _settle(row: Session, at: datetime, *, reason: str | None) -> None:
     row.failures = 0
 
 
-async def _find(core: Core, claim: Claim) -> Found:
-    """Extract and check every candidate; holds no connection."""
-    extraction = await core.extractor.extract(
-        claim.turns, [fact.statement() for fact in claim.known]
-    )
-    found = Found(rejected=Counter(extraction.rejected), usage=extraction.usage)
-    asked = forget_requests(claim.turns)
-    said_at = {turn.n: turn.said_at for turn in claim.turns}
-    found.forget = [(request, said_at[request.turn]) for request in asked]
-    for candidate in extraction.candidates:
-        checked = _check(core, claim, candidate, asked)
-        if isinstance(checked, Proposal):
-            found.proposals.append(checked)
-        else:
-            found.rejected[checked] += 1
-    return found
-
-
-def _check(
-    core: Core, claim: Claim, candidate: Candidate, asked: Sequence[ForgetRequest]
-) -> Proposal | str:
-    """Hold a candidate against the turn it names and against the guard: a proposal, or why not."""
-    if not 1 <= candidate.turn <= len(claim.turns) or len(candidate.quote) > MAX_QUOTE:
-        return "invalid"
-    message = claim.messages[candidate.turn - 1]
-    span = find_quote(candidate.quote, message.text)
-    if span is None:
-        return "no_evidence"
-    quote = message.text[slice(*span)]
-    said = one_line(candidate.text)
-    decision = guard.check(said, candidate.kind)
-    if reason := _doubtful(candidate, asked, quote) or (
-        decision.reason if decision.action == "reject" else None
-    ):
-        return reason
-    if _is_echo(claim, message.text, span, said):
-        return "echo"
-    subject = canonical(one_line(candidate.subject))[:100] or subject_of(said, candidate.kind)
-    valid_from = candidate.valid_from
-    if valid_from is not None and valid_from > message.said_at + timedelta(days=366 * 100):
-        valid_from = None
-    return Proposal(
-        id=uuid4(),
-        text=said,
-        kind=candidate.kind,
-        subject=subject,
-        slot=subject if is_single_valued(subject) else None,
-        fingerprint=fingerprint(said),
-        source="transcript",
-        said_at=message.said_at,
-        evidence=Source(
-            claim.session_id,
-            message.external_id or f"turn-{message.position}",
-            one_line(quote),
-            message.said_at,
-        ),
-        extractor=core.extractor.name,
-        valid_from=valid_from,
-        closes=candidate.closes,
-        quarantine=decision.reason if decision.action == "quarantine" else None,
-    )
-
-
-def _doubtful(candidate: Candidate, asked: Sequence[ForgetRequest], quote: str) -> str | None:
-    """Say why these words can't carry a fact, whatever it states."""
-    if guard.MARK in quote:
-        return "secret"
-    of_turn = [fold(request.quote) for request in asked if request.turn == candidate.turn]
-    return "forget_request" if any(fold(quote) in request for request in of_turn) else None
-
-
-def _is_echo(claim: Claim, turn: str, span: tuple[int, int], said: str) -> bool:
-    """Tell a served fact line pasted back ("- Lives in Lisbon.") from the user saying it again."""
-    start = turn.rfind("\n", 0, span[0]) + 1
-    line = turn[start : turn.find("\n", span[0]) if "\n" in turn[span[0] :] else None].strip()
-    if not line.startswith(("- ", "* ", "• ")):
-        return False
-    served = fingerprint(line[2:].replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
-    return any(fact.fingerprint in {served, fingerprint(said)} for fact in claim.known)
-
-
-async def _save(core: Core, scope: Scope, claim: Claim, found: Found, prepared: Prepared) -> None:
+async def _save(core: Core, claim: Claim, found: Found, prepared: Prepared) -> None:
     """Write facts, counts and status in one commit, if the claim still holds."""
+    scope = claim.scope
     async with core.db.tenant(scope.tenant_id) as tx:
-        held = await _hold(tx, scope, claim)
+        held = await _hold(tx, claim)
         if held is None:
             return
         user, row = held
-        outcome = await commit(tx, core, scope, prepared, by=f"worker:{core.extractor.name}")
+        room = await _room(tx, scope, claim.policy)
+        by = f"worker:{core.readers_of(claim.policy)[0].name}"
+        outcome = await commit(tx, core, scope, prepared, by=by, room=room)
         closed = await _forget_asked(tx, scope, found.forget)
         for reason in outcome.dropped:
             found.rejected[reason] += 1
-        _count(row, outcome, closed, found.rejected, found.usage + prepared.usage)
+        await _count(tx, row, outcome, closed, found, found.usage + prepared.usage)
         if outcome.added or outcome.superseded or closed:
             user.revision += 1
         if closed or outcome.quarantined:
             user.epoch += 1  # what a frozen block may hold was taken back
-        await _finish(tx, core, scope, claim, row)
+        await _finish(tx, core, claim, row)
     log.info(
         "session_extracted",
-        session=claim.session_id.hex,
+        session=row.id.hex,
         attempt=claim.attempt,
         added=len(outcome.added),
         confirmed=len(outcome.confirmed),
         superseded=len(outcome.superseded) + closed,
         quarantined=len(outcome.quarantined),
-        rejected=sum(found.rejected.values()),
+        rejected=found.rejected.total(),
     )
 
 
-async def _hold(tx: AsyncSession, scope: Scope, claim: Claim) -> tuple[User, Session] | None:
-    """Lock user and session; None when the claim was lost: erased, paused, ended or taken over."""
-    user = await lock_user(tx, scope)
-    row = await _locked(tx, scope, claim.session_id)
-    lost = (
-        user is None
-        or row is None
-        or user.memory != "on"
-        or row.status != "extracting"
-        or row.attempt != claim.attempt
-    )
-    if lost or user is None or row is None:
-        log.info("claim_lost", session=claim.session_id.hex, attempt=claim.attempt)
-        if user is not None and row is not None and row.attempt == claim.attempt:
-            # Paused in the middle: nothing is stored, the turns go.
-            await tx.execute(delete(Message).where(waiting(scope, claim.session_id)))
-            _settle(row, now(tx), reason="memory_" + user.memory)
+async def _hold(tx: AsyncSession, claim: Claim) -> tuple[User, Session] | None:
+    """Lock user and session; None when the claim is lost: deleted, erased, paused, taken over."""
+    user = await lock_user(tx, claim.scope)
+    row = await tx.scalar(select(Session).where(_held(claim)).with_for_update())
+    if user is None or row is None:
+        session = claim.session_id.hex
+        log.info("claim_lost", session=session, attempt=claim.attempt)
+        return None
+    if user.memory != "on":
+        await _drop(tx, claim.scope, row, user)
         return None
     return user, row
 
 
-def _count(
-    row: Session, outcome: Outcome, closed: int, rejected: Mapping[str, int], usage: Usage
+async def _room(tx: AsyncSession, scope: Scope, policy: Policy) -> int:
+    """Give how many facts extraction may still add, by the caps on a user and on a day."""
+    today = now(tx).replace(hour=0, minute=0, second=0, microsecond=0)
+    learned_today = (Fact.created_at >= today) & (Fact.source == "transcript")
+    held, fresh = (
+        await tx.execute(
+            select(func.count().filter(live()), func.count().filter(learned_today)).where(
+                Fact.tenant_id == scope.tenant_id, Fact.user_id == scope.user_id
+            )
+        )
+    ).one()
+    return max(0, min(policy.max_facts_per_user - held, policy.max_facts_per_day - fresh))
+
+
+async def _count(
+    tx: AsyncSession,
+    row: Session,
+    outcome: Outcome,
+    closed: int,
+    found: Found,
+    usage: Usage,
 ) -> None:
+    """Add what happened to the session's counts and to the tenant's day."""
     row.added += len(outcome.added)
     row.confirmed += len(outcome.confirmed)
     row.superseded += len(outcome.superseded) + closed
     row.quarantined += len(outcome.quarantined)
-    row.rejected = dict(Counter(row.rejected) + Counter(rejected))
-    _spend(row, usage)
+    row.rejected = dict(Counter(row.rejected) + found.rejected)
+    counts = {
+        "sessions": 1,
+        "facts_added": len(outcome.added),
+        "facts_confirmed": len(outcome.confirmed),
+        "facts_superseded": len(outcome.superseded) + closed,
+        "facts_quarantined": len(outcome.quarantined),
+        **{f"rejected.{reason}": number for reason, number in found.rejected.items()},
+    }
+    await count(tx, row.tenant_id, counts)
+    await _spend(tx, row, usage)
 
 
-def _spend(row: Session, usage: Usage) -> None:
+async def _spend(tx: AsyncSession, row: Session, usage: Usage) -> None:
+    """Book what the model cost on the session and on the tenant's month."""
+    await spend(tx, row.tenant_id, usage)
     row.model_calls += usage.calls
     row.input_tokens += usage.input_tokens
     row.output_tokens += usage.output_tokens
 
 
 async def _finish(
-    tx: AsyncSession,
-    core: Core,
-    scope: Scope,
-    claim: Claim,
-    row: Session,
-    reason: str | None = None,
+    tx: AsyncSession, core: Core, claim: Claim, row: Session, reason: str | None = None
 ) -> None:
     """Drop the turns that were read; go on with newer ones, or be done."""
+    scope, ended = claim.scope, row.ended
     await tx.execute(
         delete(Message).where(
-            waiting(scope, claim.session_id),
+            waiting(scope, row.id),
             Message.position.in_([message.position for message in claim.messages]),
         )
     )
-    newer = await tx.scalar(select(func.count()).where(waiting(scope, claim.session_id)))
+    newer, since = (
+        await tx.execute(
+            select(func.count(), func.min(Message.created_at)).where(waiting(scope, row.id))
+        )
+    ).one()
     _settle(row, now(tx), reason=reason)
-    if newer:
-        row.status = "open"
-        row.extract_after = row.last_activity_at + core.policy.session_silence
-        if row.ended or row.extract_after <= now(tx):
-            await queue_session(tx, scope, row, turns=newer)
-        else:
-            await defer_retry(tx, scope, row.id, row.extract_after)
+    if not newer:
+        return
+    open_again(row, since)
+    if ended:
+        await queue_session(tx, scope, row, turns=newer)
+    else:
+        await look_after_silence(tx, core, scope, row)
 
 
 async def _forget_asked(
@@ -353,48 +337,48 @@ def _names(wanted: set[str], fact: Known) -> bool:
     return missing == 0 or (len(wanted) > 3 and missing == 1)
 
 
-async def _postpone(core: Core, scope: Scope, claim: Claim, error: ModelError) -> None:
+async def _postpone(core: Core, claim: Claim, error: ModelError) -> None:
     """Settle a session that got no answer: wait where waiting helps, else count the try."""
     if isinstance(error, ModelRefused):
-        async with core.db.tenant(scope.tenant_id) as tx:
-            held = await _hold(tx, scope, claim)
+        async with core.db.tenant(claim.scope.tenant_id) as tx:
+            held = await _hold(tx, claim)
             if held is not None:
-                _spend(held[1], error.usage)
-                await _finish(tx, core, scope, claim, held[1], reason=error.code)
+                await _spend(tx, held[1], error.usage)
+                await _finish(tx, core, claim, held[1], reason=error.code)
         return
     if isinstance(error, ModelUnavailable | ModelMisconfigured):
-        wait = timedelta(seconds=error.retry_after or 0)
-        floor = PROBE_AFTER if isinstance(error, ModelMisconfigured) else RETRY_AFTER
-        await _wait(core, scope, claim, error, max(wait, floor))
+        await _wait(core, claim, error)
         return
-    await _fail(core, scope, claim, error.code, error.usage)
+    await _fail(core, claim, error.code, error.usage)
 
 
-async def _fail(core: Core, scope: Scope, claim: Claim, reason: str, usage: Usage) -> None:
+async def _fail(core: Core, claim: Claim, reason: str, usage: Usage) -> None:
     """Count a failed try: again after a growing wait, or `failed` when there were enough."""
-    async with core.db.tenant(scope.tenant_id) as tx:
-        held = await _hold(tx, scope, claim)
+    async with core.db.tenant(claim.scope.tenant_id) as tx:
+        held = await _hold(tx, claim)
         if held is None:
             return
         row = held[1]
-        _spend(row, usage)
+        await _spend(tx, row, usage)
         row.reason = reason
-        if row.failures >= core.policy.max_attempts:
+        if row.failures >= MAX_ATTEMPTS:
             row.status, row.extract_after = "failed", None
             return
         row.status = "queued"
-        row.extract_after = now(tx) + min(RETRY_AFTER * 4 ** (row.failures - 1), LONGEST_WAIT)
-        await defer_retry(tx, scope, row.id, row.extract_after)
+        wait = core.patience.retry * 4 ** (row.failures - 1)
+        row.extract_after = now(tx) + min(wait, core.patience.longest)
+        await defer_look(tx, claim.scope, row.id, row.extract_after)
 
 
-async def _wait(core: Core, scope: Scope, claim: Claim, error: ModelError, wait: timedelta) -> None:
+async def _wait(core: Core, claim: Claim, error: ModelError) -> None:
     """Put a session back that could not be tried: it costs it nothing but time."""
-    async with core.db.tenant(scope.tenant_id) as tx:
-        held = await _hold(tx, scope, claim)
+    async with core.db.tenant(claim.scope.tenant_id) as tx:
+        held = await _hold(tx, claim)
         if held is None:
             return
         row = held[1]
-        _spend(row, error.usage)
+        await _spend(tx, row, error.usage)
         row.failures -= 1
-        row.status, row.reason, row.extract_after = "queued", error.code, now(tx) + wait
-        await defer_retry(tx, scope, row.id, row.extract_after)
+        row.status, row.reason = "queued", error.code
+        row.extract_after = now(tx) + core.patience.after(error)
+        await defer_look(tx, claim.scope, row.id, row.extract_after)

@@ -5,7 +5,7 @@ transaction as its cause, so that what was acknowledged is never lost.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID, uuid4
@@ -19,7 +19,8 @@ from app.errors import Conflict, Invalid
 from app.memory.core import Core, incognito_digest
 from app.memory.echo import cut_echo
 from app.memory.guard import scrub
-from app.memory.jobs import defer_due, defer_extract
+from app.memory.jobs import defer_extract, defer_look
+from app.memory.policy import SESSION_MAX_CHARACTERS, SESSION_MAX_TURNS, policy_of
 from app.memory.users import ensure_user
 from app.models import IncognitoSession, Message, SeenMessage, Session
 from app.text import clean
@@ -79,8 +80,10 @@ async def append_turns(
     """Append turns to a session, creating user and session if need be, and end it if asked.
 
     Joins the caller's transaction; the job that will extract is deferred in it. `memory="off"`
-    makes the session incognito for good; a later `"on"` raises `Conflict`.
+    makes the session incognito for good; a later `"on"` raises `Conflict`. `Invalid` for a turn of
+    another age, whoever's it is.
     """
+    turns = [replace(turn, said_at=clamp_time(turn.said_at, now(tx))) for turn in turns]
     scope, person = await ensure_user(tx, tenant_id, user)
     if await _is_incognito(tx, core, scope, session, memory):
         return Receipt(session, "skipped")
@@ -130,9 +133,11 @@ def named(scope: Scope, session: str) -> ColumnElement[bool]:
 
 async def _ensure_session(tx: AsyncSession, scope: Scope, session: str) -> Session:
     """Give the session with its row locked, creating it if need be."""
-    locked = select(Session).where(named(scope, session)).with_for_update()
-    row = await tx.scalar(locked)
-    if row is None:
+    while True:
+        row = await tx.scalar(select(Session).where(named(scope, session)).with_for_update())
+        if row is not None:
+            return row
+        # Somebody else may have created it a moment ago, or be deleting it: look again.
         await tx.execute(
             insert(Session)
             .values(
@@ -140,8 +145,6 @@ async def _ensure_session(tx: AsyncSession, scope: Scope, session: str) -> Sessi
             )
             .on_conflict_do_nothing()
         )
-        row = (await tx.scalars(locked)).one()
-    return row
 
 
 async def _drop_known(
@@ -191,7 +194,6 @@ async def _store(
     tx: AsyncSession, scope: Scope, row: Session, turns: Iterable[IncomingTurn]
 ) -> int:
     """Store scrubbed turns behind those that wait; give how many had any text."""
-    arrival = now(tx)
     values: list[dict[str, object]] = []
     secrets = 0
     for turn in turns:
@@ -202,7 +204,7 @@ async def _store(
                 {
                     "external_id": turn.id,
                     "text": scrubbed.text,
-                    "said_at": clamp_time(turn.said_at, arrival),
+                    "said_at": turn.said_at,
                 }
             )
     if not values:
@@ -243,14 +245,16 @@ def waiting(scope: Scope, session_id: UUID) -> ColumnElement[bool]:
 async def _schedule(
     tx: AsyncSession, core: Core, scope: Scope, row: Session, *, accepted: int, end: bool
 ) -> None:
-    """Move the session's deadline, or queue it when it has ended or is full."""
-    policy, at = core.policy, now(tx)
+    """Move the session's deadline, or queue it when it has ended or is full.
+
+    A session that is queued or being extracted keeps its own deadline: turns that come now can't
+    put off those before them.
+    """
+    at = now(tx)
+    if accepted and row.status in {"done", "failed"}:
+        open_again(row, at)
     if accepted or row.status == "open":
-        if row.status in {"done", "failed"}:
-            row.status, row.reason, row.ended, row.opened_at = "open", None, False, at
         row.last_activity_at = at
-        row.extract_after = min(at + policy.session_silence, row.opened_at + policy.session_cap)
-        await defer_due(tx, scope, row.id, row.extract_after)
     turns, characters = (
         await tx.execute(
             select(func.count(), func.coalesce(func.sum(func.char_length(Message.text)), 0)).where(
@@ -258,21 +262,36 @@ async def _schedule(
             )
         )
     ).one()
-    full = turns >= policy.session_max_turns or characters >= policy.session_max_characters
+    full = turns >= SESSION_MAX_TURNS or characters >= SESSION_MAX_CHARACTERS
     if end or full:
         await queue_session(tx, scope, row, turns=turns)
+    elif row.status == "open":
+        await look_after_silence(tx, core, scope, row)
+
+
+def open_again(row: Session, at: datetime) -> None:
+    """Begin a new stretch of the session, with a cap and tries of its own."""
+    row.status, row.reason, row.ended = "open", None, False
+    row.opened_at, row.failures = at, 0
+
+
+async def look_after_silence(tx: AsyncSession, core: Core, scope: Scope, row: Session) -> None:
+    """Have an open session looked at after its silence, or at its cap if that is sooner."""
+    policy = await policy_of(tx, core, scope.tenant_id)
+    row.extract_after = min(
+        row.last_activity_at + policy.session_silence, row.opened_at + policy.session_cap
+    )
+    await defer_look(tx, scope, row.id, row.extract_after)
 
 
 async def queue_session(tx: AsyncSession, scope: Scope, row: Session, *, turns: int) -> None:
     """End the session: extract what waits, or be done when nothing does."""
     row.ended = True
-    if row.status == "extracting":
-        return  # whoever extracts looks for newer turns in its own commit
+    if row.status not in {"open", "queued"}:
+        return  # settled; or whoever extracts looks for newer turns in its own commit
     if turns == 0:
-        if row.status in {"open", "queued"}:
-            row.status, row.extract_after = "done", None
-            row.extracted_at = row.extracted_at or now(tx)
+        row.status, row.extract_after = "done", None
+        row.extracted_at = row.extracted_at or now(tx)
         return
-    if row.status in {"open", "queued"}:
-        row.status, row.extract_after = "queued", now(tx)
-        await defer_extract(tx, scope, row.id)
+    row.status, row.extract_after = "queued", now(tx)
+    await defer_extract(tx, scope, row.id)

@@ -6,7 +6,8 @@ by the rules, at once and under the lock, so that no race leaves two live facts 
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from datetime import timedelta
 from typing import Any, Final, cast
 from uuid import UUID
 
@@ -16,18 +17,22 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
 from app.embeddings import EmbedderError, Vector
-from app.llm import Judgement, ModelError, Pair
+from app.llm import Judge, ModelError, ModelRefused, ModelUnavailable, Pair, Usage, Verdict
 from app.memory.core import Core
+from app.memory.jobs import defer_rejudge
+from app.memory.pairs import pairs_of
 from app.memory.reconcile import Known, Proposal, Ruling, plan
+from app.memory.users import lock_user
 from app.memory.write import Outcome, Prepared, write
 from app.models import Fact, Unlearned
 from app.rules import RulesJudge
-from app.text import any_word, fold, words
+from app.text import any_word, fold
 
 NEIGHBOURS: Final = 10
 """Most similar facts that each proposal is judged against, besides those of its subject."""
 
 _rules = RulesJudge()
+_ONE_VALUE = Verdict("CONTRADICTS", "same single-valued subject, newer statement")
 
 _SIMILAR = text(
     """
@@ -60,44 +65,65 @@ _SHARING_WORDS = text(
 
 
 async def prepare(
-    core: Core, scope: Scope, proposals: Sequence[Proposal], *, patience: float | None = None
+    core: Core,
+    scope: Scope,
+    proposals: Sequence[Proposal],
+    *,
+    judge: Judge | None,
+    patience: timedelta | None = None,
+    apart_from: Collection[UUID] = (),
 ) -> Prepared:
     """Embed and judge proposals against the user's facts and each other, in at most one call.
 
-    After `patience` seconds, or when the judge fails and `patience` is given, the rules decide
-    instead; without it a `ModelError` is the caller's. Holds no connection while it waits.
+    After `patience`, or when the judge fails and `patience` is given, the rules decide for now, as
+    they do without a judge. Without `patience` a `ModelError` is the caller's, but for a refusal,
+    where the rules' word is final: no fact is lost for it. Facts in `apart_from` are not compared
+    with. Holds no connection while it waits.
     """
-    vectors = await _embed(core, proposals)
+    seconds = patience.total_seconds() if patience is not None else None
+    prepared = Prepared(proposals, vectors=await _embed(core, proposals, seconds))
     async with core.db.tenant(scope.tenant_id) as tx:
-        prepared = Prepared(proposals, now(tx), vectors)
         neighbours = await _neighbours(tx, core, scope, prepared)
-    pairs = _pairs(prepared, neighbours)
+    prepared.seen = {p.id for p in proposals} | {fact.id for _, fact in neighbours}
+    pairs = pairs_of(proposals, [near for near in neighbours if near[1].id not in apart_from])
     if pairs:
-        judgement, judge = await _judge(core, [pair for _, _, pair in pairs], patience)
-        prepared.usage = judgement.usage
-        for (old, new, _), verdict in zip(pairs, judgement.verdicts, strict=True):
-            prepared.rulings[old, new] = Ruling(old, new, verdict, judge)
+        verdicts, by = await _judge(prepared, judge, [pair for *_, pair in pairs], seconds)
+        for (old, new, _), verdict in zip(pairs, verdicts, strict=True):
+            prepared.rulings[old, new] = Ruling(old, new, verdict, by)
     return prepared
 
 
-async def _embed(core: Core, proposals: Sequence[Proposal]) -> dict[UUID, Vector]:
+async def _embed(
+    core: Core, proposals: Sequence[Proposal], seconds: float | None
+) -> dict[UUID, Vector]:
     try:
-        vectors = await core.embedder.embed([proposal.text for proposal in proposals])
-    except EmbedderError:
+        async with asyncio.timeout(seconds):
+            vectors = await core.embedder.embed([proposal.text for proposal in proposals])
+    except (EmbedderError, TimeoutError):
         return {}  # kept and found by their words; a job embeds them later
     return {proposal.id: vector for proposal, vector in zip(proposals, vectors, strict=True)}
 
 
 async def _judge(
-    core: Core, pairs: Sequence[Pair], patience: float | None
-) -> tuple[Judgement, str]:
+    prepared: Prepared, judge: Judge | None, pairs: Sequence[Pair], seconds: float | None
+) -> tuple[Sequence[Verdict], str]:
+    """Give the verdicts and who gave them; note what they cost and whether to ask again."""
     try:
-        async with asyncio.timeout(patience):
-            return await core.judge.judge(pairs), core.judge.name
-    except (TimeoutError, ModelError):
-        if patience is None:
+        if judge is None:
+            raise ModelUnavailable
+        async with asyncio.timeout(seconds):
+            judgement = await judge.judge(pairs)
+    except ModelRefused as error:
+        prepared.usage = error.usage
+    except (TimeoutError, ModelError) as error:
+        if judge is not None and seconds is None:
             raise
-    return await _rules.judge(pairs), _rules.name
+        prepared.usage = error.usage if isinstance(error, ModelError) else Usage()
+        prepared.judge_again = True
+    else:
+        prepared.usage = judgement.usage
+        return judgement.verdicts, judge.name
+    return [_rules.relation(pair.old, pair.new) for pair in pairs], _rules.name
 
 
 async def _neighbours(
@@ -185,38 +211,35 @@ async def load_facts(
         .limit(newest)
     )
     # The table's CHECK makes `kind` one of the four; its column is plain text to the type checker.
-    return [Known(*cast("Iterable[Any]", row)) for row in rows.tuples()]
+    return [Known(*cast("Iterable[Any]", row)) for row in rows]
 
 
-def _pairs(
-    prepared: Prepared, neighbours: Iterable[tuple[int, Known]]
-) -> list[tuple[UUID, UUID, Pair]]:
-    """Pair every proposal with its neighbours, and with earlier proposals that may be about it.
-
-    That is those of the same subject and those that share a word.
-    """
-    proposals = prepared.proposals
-    pairs = [
-        (fact.id, proposals[n].id, Pair(fact.statement(), proposals[n].statement()))
-        for n, fact in neighbours
-        if fact.fingerprint != proposals[n].fingerprint and not proposals[n].quarantine
-    ]
-    ordered = sorted((p for p in proposals if not p.quarantine), key=lambda p: p.said_at)
-    bags = {p.id: set(words(p.text)) for p in ordered}
-    for i, new in enumerate(ordered):
-        for old in ordered[:i]:
-            related = old.subject == new.subject or bags[old.id] & bags[new.id]
-            if related and old.fingerprint != new.fingerprint:
-                pairs.append((old.id, new.id, Pair(old.statement(), new.statement())))
-    return pairs
+async def fingerprints(tx: AsyncSession, scope: Scope) -> frozenset[bytes]:
+    """Give the fingerprints of all facts of the user that are or were served."""
+    return frozenset(
+        await tx.scalars(
+            select(Fact.fingerprint).where(
+                Fact.tenant_id == scope.tenant_id,
+                Fact.user_id == scope.user_id,
+                Fact.quarantined_at.is_(None),
+            )
+        )
+    )
 
 
 async def commit(
-    tx: AsyncSession, core: Core, scope: Scope, prepared: Prepared, *, by: str
+    tx: AsyncSession,
+    core: Core,
+    scope: Scope,
+    prepared: Prepared,
+    *,
+    by: str,
+    room: int | None = None,
 ) -> Outcome:
     """Write what the proposals come to, in the caller's transaction under the user's row lock.
 
-    `by` names the actor in the facts' events. Bumping the user's revision or epoch is the caller's.
+    `by` names the actor in the facts' events; at most `room` facts are added, if given. Bumping
+    the user's revision or epoch is the caller's.
     """
     proposals = prepared.proposals
     if not proposals:
@@ -233,24 +256,34 @@ async def commit(
             Fact.id.in_(judged) & live(),
             Fact.subject.in_({p.subject for p in proposals}),
             Fact.slot.in_(slots),
-            (Fact.created_at >= prepared.read_at) & live(),
         ),
     )
     unlearned = await _unlearned(tx, core, scope, proposals)
     decided = plan(
         proposals,
         facts,
-        lambda old, new: prepared.rulings.get((old.id, new.id)) or _rule_on(old, new),
+        lambda old, new: prepared.rulings.get((old.id, new.id)) or rule_on(prepared, old, new),
         unlearned=lambda proposal: proposal.id in unlearned,
+        room=room,
     )
-    return await write(tx, core, scope, prepared, decided, by)
+    outcome = await write(tx, core, scope, prepared, decided, by)
+    if prepared.judge_again:
+        for fact_id in outcome.added:
+            await defer_rejudge(tx, scope, fact_id, now(tx) + core.patience.retry)
+    return outcome
 
 
-def _rule_on(old: Known, new: Proposal) -> Ruling | None:
-    """Judge by rule what no judge saw: a fact that came or changed since `prepare`."""
-    if old.subject != new.subject:
+def rule_on(prepared: Prepared, old: Known, new: Proposal) -> Ruling | None:
+    """Judge by rule what no judge saw: a fact that came or changed since `prepare`.
+
+    Of a single-valued subject the newer statement holds, where the rules can't tell more.
+    """
+    is_rival = old.slot is not None and old.slot == new.slot
+    if old.subject != new.subject or (old.id in prepared.seen and not is_rival):
         return None
     verdict = _rules.relation(old.statement(), new.statement())
+    if verdict.relation == "INDEPENDENT" and is_rival:
+        verdict = _ONE_VALUE
     return Ruling(old.id, new.id, verdict, _rules.name)
 
 
@@ -259,21 +292,23 @@ async def _unlearned(
 ) -> set[UUID]:
     """Give the extracted proposals whose words the user had deleted."""
     digests = {
-        digest: proposal.id
+        proposal.id: unlearned_digests(core, scope, proposal.text, proposal.evidence.quote)
         for proposal in proposals
         if proposal.evidence
-        for digest in unlearned_digests(core, scope, proposal.text, proposal.evidence.quote)
     }
-    if not digests:
+    wanted = {digest for of_one in digests.values() for digest in of_one}
+    if not wanted:
         return set()
-    rows = await tx.scalars(
-        select(Unlearned.digest).where(
-            Unlearned.tenant_id == scope.tenant_id,
-            Unlearned.user_id == scope.user_id,
-            Unlearned.digest.in_(digests),
+    deleted = set(
+        await tx.scalars(
+            select(Unlearned.digest).where(
+                Unlearned.tenant_id == scope.tenant_id,
+                Unlearned.user_id == scope.user_id,
+                Unlearned.digest.in_(wanted),
+            )
         )
     )
-    return {digests[digest] for digest in rows}
+    return {proposal for proposal, of_one in digests.items() if not deleted.isdisjoint(of_one)}
 
 
 def unlearned_digests(core: Core, scope: Scope, *texts: str | None) -> list[bytes]:
@@ -287,26 +322,22 @@ def unlearned_digests(core: Core, scope: Scope, *texts: str | None) -> list[byte
 
 async def embed_missing(core: Core, scope: Scope) -> None:
     """Give vectors to the user's facts that were kept without one. Raises `EmbedderError`."""
+    without = (
+        Fact.tenant_id == scope.tenant_id,
+        Fact.user_id == scope.user_id,
+        Fact.embedding.is_(None),
+    )
     async with core.db.tenant(scope.tenant_id) as tx:
-        rows = (
-            await tx.execute(
-                select(Fact.id, Fact.text).where(
-                    Fact.tenant_id == scope.tenant_id,
-                    Fact.user_id == scope.user_id,
-                    Fact.embedding.is_(None),
-                )
-            )
-        ).all()
+        # Under the lock: a commit that found this job waiting is read too, once it is through.
+        await lock_user(tx, scope)
+        rows = (await tx.execute(select(Fact.id, Fact.text).where(*without))).all()
     vectors = await core.embedder.embed([row.text for row in rows])
     async with core.db.tenant(scope.tenant_id) as tx:
+        # Several facts are written, as in any commit: without the lock the two could deadlock.
+        await lock_user(tx, scope)
         for row, vector in zip(rows, vectors, strict=True):
             await tx.execute(
                 update(Fact)
-                .where(
-                    Fact.tenant_id == scope.tenant_id,
-                    Fact.user_id == scope.user_id,
-                    Fact.id == row.id,
-                    Fact.embedding.is_(None),
-                )
+                .where(*without, Fact.id == row.id)
                 .values(embedding=HalfVector(vector), embedding_model=core.embedder.name)
             )

@@ -5,7 +5,7 @@ from typing import Final
 
 _WORD = re.compile(r"[^\W\d_][\w'’-]*")
 _AROUND_A_NAME: Final = frozenset(
-    "name names named is called the a my user user's full first".split()
+    ("name", "names", "named", "is", "called", "the", "a", "my", "user", "user's", "full", "first")
 )
 
 

@@ -1,7 +1,20 @@
-"""What a tenant may decide about its memory, with the defaults. Values, not settings."""
+"""What a tenant decides about its memory. Values with defaults; read per tenant, cached shortly."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal
+from uuid import UUID
+
+from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.durations import format_duration, parse_duration
+from app.memory.guard import DEFAULT_BLOCKED
+from app.models import TenantPolicy
+
+if TYPE_CHECKING:
+    from app.memory.core import Core
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +23,66 @@ class Policy:
 
     session_silence: timedelta = timedelta(minutes=30)
     session_cap: timedelta = timedelta(hours=8)
-    session_max_turns: int = 500
-    session_max_characters: int = 100_000
-    max_attempts: int = 5
-    """Tries of a session whose extraction fails or crashes; then it is `failed`."""
+    max_facts_per_user: int = 500
+    max_facts_per_day: int = 50
+    blocked_categories: tuple[str, ...] = tuple(sorted(DEFAULT_BLOCKED))
+    default_memory: Literal["on", "paused"] = "on"
+    extraction_instructions: str | None = None
+    """Added to what the extractor is told."""
+    model: str | None = None
+    prompt_version: str | None = None
+    monthly_token_budget: int | None = None
+    """Input and output tokens of a calendar month; then sessions wait."""
+
+    @property
+    def blocked(self) -> frozenset[str]:
+        """Give the sensitive categories that are not stored."""
+        return frozenset(self.blocked_categories)
+
+
+SESSION_MAX_TURNS: Final = 500
+SESSION_MAX_CHARACTERS: Final = 100_000
+MAX_ATTEMPTS: Final = 5
+"""Tries of a session whose extraction fails or crashes; then it is `failed`."""
+
+
+async def policy_of(tx: AsyncSession, core: "Core", tenant_id: UUID) -> Policy:
+    """Give a tenant's policy; a change made in another process holds within half a minute."""
+    known = core.policies.get(tenant_id)
+    if known is None:
+        stored = await tx.scalar(
+            select(TenantPolicy.policy).where(TenantPolicy.tenant_id == tenant_id)
+        )
+        known = core.policies[tenant_id] = _read(stored or {})
+    return known
+
+
+async def write_policy(tx: AsyncSession, core: "Core", tenant_id: UUID, policy: Policy) -> Policy:
+    """Replace a tenant's policy, in the caller's transaction."""
+    values = _written(policy)
+    await tx.execute(
+        insert(TenantPolicy)
+        .values(tenant_id=tenant_id, policy=values)
+        .on_conflict_do_update(index_elements=["tenant_id"], set_={"policy": values})
+    )
+    core.policies.pop(tenant_id, None)
+    return policy
+
+
+def _written(policy: Policy) -> dict[str, Any]:
+    return {
+        name: format_duration(value) if isinstance(value, timedelta) else value
+        for name, value in asdict(policy).items()
+    }
+
+
+def _read(stored: dict[str, Any]) -> Policy:
+    """Read what is stored; fields of a later version are passed over, missing ones are default."""
+    values: dict[str, Any] = {}
+    for spec in fields(Policy):
+        if spec.name in stored:
+            value = stored[spec.name]
+            if isinstance(spec.default, timedelta):
+                value = parse_duration(value)
+            values[spec.name] = tuple(value) if isinstance(value, list) else value
+    return Policy(**values)

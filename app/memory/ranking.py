@@ -85,12 +85,13 @@ def recall_statement(vectors: int, *, searching: bool) -> Statement:
     `eligible` counts the tier's own facts, shown or not; those that overflowed the always-on tier
     are its own even where the message matched them.
     """
+    # The texts put in are constants of this module; what a caller sends is bound.
     search = f"""
     ), candidate as (
       select * from live
       where id not in (select id from standing where place <= %(max_always_on)s)
     ), {FUSED}
-    """
+    """  # noqa: S608 - see above
     similarity = """
     union all
     (select 'similarity', id, text, kind, pinned, created_at, guard_version, is_standing, score,
@@ -125,4 +126,4 @@ def recall_statement(vectors: int, *, searching: bool) -> Statement:
     (select 'always_on', id, text, kind, pinned, created_at, guard_version, is_standing, null,
             (select standing from counted) from standing)
     {similarity if searching else ""}
-    """)
+    """)  # noqa: S608 - as above

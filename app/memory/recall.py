@@ -24,7 +24,7 @@ from app.memory import guard, ranking
 from app.memory.core import Core, Person, incognito_digest
 from app.memory.own_name import without_name
 from app.memory.recall_log import Line
-from app.memory.render import Tier, in_tokens, weigh
+from app.memory.render import Tier, estimate_tokens
 from app.memory.selection import CAPS, Row, select
 from app.telemetry import logger
 from app.trip import Call, statement, trip
@@ -60,7 +60,7 @@ select u.memory, u.epoch, coalesce(o.epoch, 0),
 from memory_user u
 left join memory_user o on o.tenant_id = u.tenant_id and o.user_id = u.tenant_id
 where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
-""")
+""")  # noqa: S608 - the text put in is a constant
 
 # Kept is what is valid: of two first calls at once the later one gets the earlier one's block. The
 # row is written again in that case too, since nothing else shows it to this statement.
@@ -126,7 +126,7 @@ class Recall:
     @property
     def tokens(self) -> int:
         """An estimate of the block's tokens."""
-        return in_tokens(weigh(self.block))
+        return estimate_tokens(self.block)
 
 
 class _State(NamedTuple):

@@ -225,7 +225,7 @@ async def sample(tx: AsyncSession, tenant_id: UUID, most: int) -> list[Sampled]:
             UserDirectory.user_id.in_({entry.user_id for entry in entries}),
         )
     )
-    names = {user_id: external_id for user_id, external_id in rows}
+    names: dict[UUID, str] = dict(row.t for row in rows)
     return [Sampled(entry, names[entry.user_id]) for entry in entries if entry.user_id in names]
 
 

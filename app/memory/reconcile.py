@@ -5,19 +5,23 @@ an old statement that arrives late goes to its place in history.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from app.llm import Kind, Statement, Verdict
 from app.rules import same_subject
+from app.text import words
 
 USER_WRITTEN: Final = frozenset({"transcript", "api", "page", "import"})
 """Sources that speak for the user. `mcp` is a model's own words."""
 
+AGAINST_USER: Final = "contradicts_user"
+"""Why a model's own words wait in quarantine: they may not supersede what the user stated."""
 
-@dataclass(slots=True)
+
+@dataclass(slots=True, eq=False)
 class Known:
     """A stored fact as reconciliation sees it; `superseded_by` is set for one in history."""
 
@@ -39,6 +43,11 @@ class Known:
         """When it became true, as far as is known."""
         return self.valid_from or self.said_at
 
+    @property
+    def speaks_for_user(self) -> bool:
+        """Tell the user's own statements from a model's."""
+        return self.source in USER_WRITTEN
+
     def statement(self) -> Statement:
         """Give what a judge may see."""
         return Statement(self.text, self.kind, self.subject, self.last_confirmed_at)
@@ -54,7 +63,7 @@ class Source:
     said_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Proposal:
     """A candidate that passed every check; `id` is the fact's, should it become one."""
 
@@ -80,6 +89,11 @@ class Proposal:
         """When it became true, as far as is known."""
         return self.valid_from or self.said_at
 
+    @property
+    def speaks_for_user(self) -> bool:
+        """Tell the user's own statements from a model's."""
+        return self.source in USER_WRITTEN
+
     def statement(self) -> Statement:
         """Give what a judge may see."""
         return Statement(self.text, self.kind, self.subject, self.said_at)
@@ -104,6 +118,8 @@ class Plan:
     history: list[tuple[Proposal, UUID, datetime]] = field(default_factory=list)
     """Late statements: superseded from the start by this fact, true until this time."""
     confirmed: list[tuple[UUID, Proposal]] = field(default_factory=list)
+    repeated: list[UUID] = field(default_factory=list)
+    """Facts that a model said again in its own words, which confirms nothing."""
     ended: list[tuple[UUID, UUID | None, datetime]] = field(default_factory=list)
     """Facts superseded by another, or by none when only closed; true until this time."""
     relinked: list[tuple[UUID, UUID, datetime]] = field(default_factory=list)
@@ -123,67 +139,114 @@ def plan(
     ruling_on: Lookup,
     *,
     unlearned: Callable[[Proposal], bool] = lambda _: False,
+    room: int | None = None,
 ) -> Plan:
-    """Decide for all proposals of one commit, earliest statement first.
+    """Decide for all proposals of one commit, in the order of `as_said`.
 
     `facts` are the live ones that matter and the history of the subjects proposed. `ruling_on`
     gives the verdict on a fact (stored, or proposed a moment ago) and a proposal, None where the
-    pair was never judged.
+    pair was never judged. At most `room` proposals become live facts where nothing gave way.
     """
-    state = _State(ruling_on, unlearned)
+    state = _State(ruling_on, unlearned, room)
     for fact in facts:
         state.facts[fact.id] = fact
-    for proposal in sorted(proposals, key=lambda p: p.said_at):
+    for proposal in as_said(proposals):
         state.settle(proposal)
     return state.plan
+
+
+def as_said(proposals: Iterable[Proposal]) -> list[Proposal]:
+    """Put proposals in the order of what they state: by when it was said, earlier turns first.
+
+    Of one turn ("Free in January, Pro since March") what began earlier comes first: an extractor
+    lists what one sentence holds in any order.
+    """
+    turns: dict[object, int] = {}
+    place = {}
+    for proposal in proposals:
+        said = proposal.evidence
+        turn: object = (said.session_id, said.message_id) if said else proposal.id
+        number = turns.setdefault(turn, len(turns))
+        place[proposal] = (proposal.said_at, number, proposal.begins_at)
+    return sorted(place, key=place.__getitem__)
+
+
+def may_repeat(fact: Known, new: Proposal) -> bool:
+    """Tell whether a judge may call two statements the same.
+
+    One that calls everything a duplicate must not swallow what has nothing to do with it: they are
+    about the same subject, or share half of their words.
+    """
+    if same_subject(fact.subject, new.subject):
+        return True
+    mine, theirs = set(words(fact.text)), set(words(new.text))
+    return 2 * len(mine & theirs) >= len(mine | theirs) > 0
 
 
 class _State:
     """The user's facts while proposals are settled one after the other."""
 
-    def __init__(self, ruling_on: Lookup, unlearned: Callable[[Proposal], bool]) -> None:
+    def __init__(
+        self, ruling_on: Lookup, unlearned: Callable[[Proposal], bool], room: int | None
+    ) -> None:
         self.facts: dict[UUID, Known] = {}
         self.plan = Plan()
         self._ruling_on = ruling_on
         self._unlearned = unlearned
+        self._room = room
 
     def settle(self, new: Proposal) -> None:
+        live = [fact for fact in self.facts.values() if not fact.superseded]
         if new.quarantine:
             self.plan.quarantined.append(new)
-            return
-        live = [fact for fact in self.facts.values() if not fact.superseded]
-        if not new.closes and (same := self._repeated(new, live)):
+        elif new.closes:
+            self._close(new, live)
+        elif same := self._repeated(new, live):
             self._confirm(same, new)
-            return
-        contradicted = self._contradicted(new, live)
-        if new.closes:
-            for old in contradicted:
-                if old.last_confirmed_at <= new.said_at:
-                    self._end(old, None, new.begins_at)
-            return
-        if self._unlearned(new):
+        elif self._unlearned(new):
             self.plan.dropped.append("deleted")
+        else:
+            self._enter(new, live)
+
+    def _close(self, new: Proposal, live: Iterable[Known]) -> None:
+        for old in self._contradicted(new, live):
+            may_end = new.speaks_for_user or not old.speaks_for_user
+            if may_end and old.last_confirmed_at <= new.said_at:
+                self._end(old, None, new.begins_at)
+
+    def _enter(self, new: Proposal, live: Iterable[Known]) -> None:
+        contradicted = self._contradicted(new, live)
+        if not new.speaks_for_user and any(fact.speaks_for_user for fact in contradicted):
+            # A model's own words against the user's: a person decides.
+            self.plan.quarantined.append(replace(new, quarantine=AGAINST_USER))
             return
         later = [fact for fact in contradicted if fact.last_confirmed_at > new.said_at]
         if later:
             self._into_history(new, min(later, key=lambda fact: fact.begins_at))
             return
-        if new.source not in USER_WRITTEN:
-            contradicted = [fact for fact in contradicted if fact.source not in USER_WRITTEN]
+        if not contradicted and self._is_full():
+            self.plan.dropped.append("cap")
+            return
         for old in contradicted:
             self._end(old, new.id, new.begins_at)
         self._add(new, live)
 
-    def _repeated(self, new: Proposal, live: Iterable[Known]) -> Known | None:
-        found: Known | None = None
+    def _is_full(self) -> bool:
+        return self._room is not None and len(self.plan.added) >= self._room
+
+    def _repeated(self, new: Proposal, live: Sequence[Known]) -> Known | None:
         for fact in live:
             if fact.fingerprint == new.fingerprint:
                 return fact
+        for fact in live:
             ruling = self._ruling_on(fact, new)
-            if found is None and ruling and ruling.verdict.relation == "DUPLICATE":
-                found = fact
-                self.plan.rulings.append(Ruling(fact.id, None, ruling.verdict, ruling.judge))
-        return found
+            if ruling is None or ruling.verdict.relation != "DUPLICATE":
+                continue
+            if may_repeat(fact, new):
+                self.plan.rulings.append(replace(ruling, old=fact.id, new=None))
+                return fact
+            self._overrule(fact, new, ruling)
+        return None
 
     def _contradicted(self, new: Proposal, live: Iterable[Known]) -> list[Known]:
         """Give the facts that `new` contradicts: judged so, and about the same subject by code."""
@@ -192,18 +255,27 @@ class _State:
             ruling = self._ruling_on(fact, new)
             if ruling is None or ruling.verdict.relation != "CONTRADICTS":
                 continue
-            if not same_subject(fact.subject, new.subject):
-                self.plan.dropped.append("unrelated_contradiction")
-                continue
-            found.append(fact)
-            self.plan.rulings.append(
-                Ruling(fact.id, None if new.closes else new.id, ruling.verdict, ruling.judge)
-            )
+            if same_subject(fact.subject, new.subject):
+                found.append(fact)
+                self.plan.rulings.append(
+                    replace(ruling, old=fact.id, new=None if new.closes else new.id)
+                )
+            else:
+                self._overrule(fact, new, ruling)
         return found
 
+    def _overrule(self, fact: Known, new: Proposal, ruling: Ruling) -> None:
+        """Keep the verdict that holds instead of one on statements that have no common subject."""
+        reason = f"not about the same thing; the judge said {ruling.verdict.relation}"
+        verdict = Verdict("INDEPENDENT", reason)
+        self.plan.rulings.append(Ruling(fact.id, new.id, verdict, ruling.judge))
+
     def _confirm(self, fact: Known, new: Proposal) -> None:
-        fact.last_confirmed_at = max(fact.last_confirmed_at, new.said_at)
-        self.plan.confirmed.append((fact.id, new))
+        if new.speaks_for_user:
+            fact.last_confirmed_at = max(fact.last_confirmed_at, new.said_at)
+            self.plan.confirmed.append((fact.id, new))
+        else:
+            self.plan.repeated.append(fact.id)
 
     def _end(self, old: Known, by: UUID | None, at: datetime) -> None:
         old.superseded, old.superseded_by = True, by
@@ -234,12 +306,12 @@ class _State:
 
     def _into_history(self, new: Proposal, winner: Known) -> None:
         """Insert a late statement where its time puts it in the chain that ends in `winner`."""
-        chain = sorted(self._chain(winner), key=lambda fact: fact.begins_at)
+        chain = self._chain(winner)
         for fact in chain:
             if fact.fingerprint == new.fingerprint:
                 self._confirm(fact, new)
                 return
-        successor = next((f for f in chain if f.begins_at > new.begins_at), winner)
+        successor = next((fact for fact in chain if fact.begins_at > new.begins_at), winner)
         self.plan.history.append((new, successor.id, max(successor.begins_at, new.begins_at)))
         for fact in chain:
             if fact.superseded_by == successor.id and fact.begins_at <= new.begins_at:
@@ -248,18 +320,20 @@ class _State:
         self._remember(new, slot=None, successor=successor.id)
 
     def _chain(self, winner: Known) -> list[Known]:
-        """Give `winner` and all of its subject that it superseded, directly or not."""
-        chain, ids = [winner], {winner.id}
-        grown = True
-        while grown:
-            grown = False
-            for fact in self.facts.values():
-                if (
-                    fact.id not in ids
-                    and fact.superseded_by in ids
-                    and same_subject(fact.subject, winner.subject)
-                ):
-                    chain.append(fact)
-                    ids.add(fact.id)
-                    grown = True
-        return chain
+        """Give all of its subject that `winner` superseded, directly or not, and it: oldest first.
+
+        In the order of their links, for two may have begun at one time.
+        """
+        chain = wave = [winner]
+        while wave:
+            ids = {fact.id for fact in wave}
+            wave = [
+                fact
+                for fact in self.facts.values()
+                if fact.superseded_by in ids
+                and fact not in chain
+                and same_subject(fact.subject, winner.subject)
+            ]
+            wave.sort(key=lambda fact: fact.begins_at, reverse=True)
+            chain = [*chain, *wave]
+        return chain[::-1]

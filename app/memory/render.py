@@ -82,3 +82,8 @@ FRAME_WEIGHT: Final = weigh(_HEAD + CLOSE)
 def in_tokens(weight: int) -> int:
     """Round a weight up to whole tokens."""
     return -(-weight // 4)
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate a text's tokens."""
+    return in_tokens(weigh(text))

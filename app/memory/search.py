@@ -1,4 +1,4 @@
-"""Search over one user's facts, with the parts of each score and filters on kind, time and metadata.
+"""Search over one user's facts: the parts of each score; filters on kind, time and metadata.
 
 Filters are values, never SQL: the statement is always the same.
 """

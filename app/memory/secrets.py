@@ -34,7 +34,10 @@ class Scrubbed:
 
 # Text that only a machine can see: tag characters outside the three flags, runs of variation
 # selectors, and spans under a bidi override, which read backwards on screen.
-_FLAG: Final = "(?:\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f)"
+_FLAG: Final = (
+    "\U000e0067\U000e0062(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074"
+    "|\U000e0077\U000e006c\U000e0073)\U000e007f"
+)
 _HIDDEN = re.compile(
     f"(?P<flag>\U0001f3f4{_FLAG})"
     "|[\U000e0000-\U000e007f]{2,}"
@@ -72,12 +75,26 @@ _VENDOR_KEY = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(_VENDOR_KEYS)})", re.AS
 _JWT = re.compile(r"(?<![\w-])eyJ[\w-]{6,}(?:\.[\w-]+){1,4}", re.ASCII)
 _BEARER = re.compile(r"(?i)\b(?:bearer|basic)\s+([\w+/=.~-]{12,})", re.ASCII)
 _USERINFO = re.compile(r"(?<=://)[^\s/@\"'<>]{1,512}(?=@)")
-_PEM_BEGIN = re.compile(r"-{3,5} ?BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10})-{3,5}|PuTTY-User-Key-File")
+_PEM_BEGIN = re.compile(
+    r"-{3,5} ?BEGIN ([A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10})-{3,5}"
+    r"|PuTTY-User-Key-File"
+)
 _PEM_END = re.compile(r"-{3,5} ?END [A-Z0-9 ]{0,60}-{3,5}|Private-MAC: ?\w*")
 _PEM_TAIL: Final = 8192
 _OPAQUE = re.compile(r"(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{16,}")
+_OPAQUE_PART = re.compile(r"[A-Za-z0-9+]{20,}")
 _UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _HEX = re.compile(r"(?i)(?:0x)?[0-9a-f]{32,}")
+_CHANGE = re.compile(
+    r"(?<=\d)(?=\D)|(?<=\D)(?=\d)|(?<=[a-z])(?=[^a-z\d])|(?<=[A-Z])(?=[^A-Z\d])"
+    r"|(?<=[^\w])(?=[a-zA-Z])"
+)
+_OPAQUE_LENGTH: Final = 16
+_OPAQUE_DIGITS: Final = 3
+_LONG_ENOUGH: Final = 20
+_DIGITLESS_LENGTH: Final = 28
+_SOME_CHANGES: Final = 0.25
+_MANY_CHANGES: Final = 0.4
 _WORDLIKE_PART = re.compile(r"(?:^|[/_=-])[A-Z]?[a-z]{4,}(?=[/_=-]|$)")
 
 
@@ -142,7 +159,9 @@ def _merge(text: str, spans: Iterable[Span]) -> list[Span]:
         else:
             merged.append((start, end, kind))
     whole = [_around_marks(text, span) for span in merged]
-    return [(start, end, kind) for start, end, kind in whole if text[start:end] != MARK and start < end]
+    return [
+        (start, end, kind) for start, end, kind in whole if text[start:end] != MARK and start < end
+    ]
 
 
 def _around_marks(text: str, span: Span) -> Span:
@@ -174,13 +193,16 @@ class _Plain(dict[int, str]):
             return "-"
         if kind in ("Pi", "Pf") or char in "\u201a\u201e":
             return "'" if char in "\u2018\u2019\u201a\u201b\u2039\u203a" else '"'
-        if code > 0x24F and not unicodedata.decomposition(char).startswith("<"):
+        if code > _LAST_LATIN and not unicodedata.decomposition(char).startswith("<"):
             return char
         base = unicodedata.normalize("NFKD", char)
         return base[0] if len(base) == 1 or unicodedata.combining(base[1]) else char
 
 
+_LAST_LATIN: Final = 0x24F
+_BARRED: Final = dict(zip("\u0142\u0141\u0111\u00f8\u00d8\u0131", "lLdoOi", strict=True))
 _PLAIN = _Plain({code: chr(code) for code in range(0x80)})
+_PLAIN.update((ord(barred), letter) for barred, letter in _BARRED.items())
 
 
 def _plain(text: str) -> str:
@@ -213,26 +235,25 @@ def _opaque_tokens(plain: str, _low: str) -> Iterator[Span]:
     for match in _OPAQUE.finditer(plain):
         if _looks_random(match[0]):
             yield match.start(), match.end(), "token"
+            continue
+        for part in _OPAQUE_PART.finditer(plain, match.start(), match.end()):
+            if _looks_random(part[0]):
+                yield part.start(), part.end(), "token"
 
 
 def _looks_random(token: str) -> bool:
     """Whether nobody would have typed it: long, and changing between kinds of characters often."""
     core = token.strip("=-_/")
-    if len(core) < 16 or _UUID.fullmatch(core):
+    if len(core) < _OPAQUE_LENGTH or core.isdigit() or _UUID.fullmatch(core):
         return False
     if _HEX.fullmatch(core):
         return True
     if _WORDLIKE_PART.search(core):
         return False
     digits = sum(char.isdigit() for char in core)
-    kinds = [
-        "d" if char.isdigit() else "u" if char.isupper() else "l" if char.islower() else "s"
-        for char in core
-    ]
-    changes = sum(one != other for one, other in zip(kinds, kinds[1:], strict=False)) / len(core)
-    letters = {"u", "l"} & set(kinds)
-    if not letters:
-        return False
-    if len(core) < 20:
-        return digits >= 3 and len(letters) == 2 and changes >= 0.4
-    return (digits >= 3 and changes >= 0.25) or (len(core) >= 28 and changes >= 0.4)
+    both_cases = not core.islower() and not core.isupper()
+    changes = len(_CHANGE.findall(core)) / len(core)
+    if digits < _OPAQUE_DIGITS:
+        return len(core) >= _DIGITLESS_LENGTH and changes >= _MANY_CHANGES
+    is_long = len(core) >= _LONG_ENOUGH
+    return changes >= _SOME_CHANGES if is_long else both_cases and changes >= _MANY_CHANGES

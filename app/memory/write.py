@@ -25,18 +25,24 @@ EMBED_AGAIN_AFTER: Final = timedelta(seconds=30)
 
 @dataclass(slots=True)
 class Prepared:
-    """Proposals with their vectors and the verdicts on them, as of the moment `read_at`."""
+    """Proposals with their vectors and the verdicts on them and the facts there were."""
 
     proposals: Sequence[Proposal]
-    read_at: datetime
+    seen: set[UUID] = field(default_factory=set)
+    """Those facts and the proposals: a pair of them that has no verdict was not worth one."""
     vectors: dict[UUID, Vector] = field(default_factory=dict)
     rulings: dict[tuple[UUID, UUID], Ruling] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
+    judge_again: bool = False
+    """The rules decided because the judge gave no answer in time."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a commit wrote: ids by what became of them, and why the rest was dropped."""
+    """What a commit wrote: ids by what became of them, and why the rest was dropped.
+
+    `confirmed` also names the facts that a model's own words only repeated.
+    """
 
     added: list[UUID] = field(default_factory=list)
     confirmed: list[UUID] = field(default_factory=list)
@@ -53,7 +59,7 @@ async def write(
     at = now(tx)
     events: list[tuple[UUID, str]] = []
     for old, successor, until in decided.ended:
-        await _end(tx, scope, old, successor, at, until)
+        await end(tx, scope, old, successor, at=at, until=until)
         outcome.superseded.append(old)
         events.append((old, "superseded" if successor else "closed"))
     for old, successor, until in decided.relinked:
@@ -84,6 +90,7 @@ async def write(
         await _confirm(tx, scope, fact_id, proposal)
         outcome.confirmed.append(fact_id)
         events.append((fact_id, "confirmed"))
+    outcome.confirmed += decided.repeated
     stored = [p for p, _ in decided.added] + [p for p, *_ in decided.history]
     sources = [*decided.confirmed, *((p.id, p) for p in (*stored, *decided.quarantined))]
     tx.add_all(_evidence(scope, fact_id, p) for fact_id, p in sources if p.evidence)
@@ -93,9 +100,16 @@ async def write(
     return outcome
 
 
-async def _end(
-    tx: AsyncSession, scope: Scope, old: UUID, successor: UUID | None, at: datetime, until: datetime
+async def end(
+    tx: AsyncSession,
+    scope: Scope,
+    old: UUID,
+    successor: UUID | None,
+    *,
+    at: datetime,
+    until: datetime,
 ) -> None:
+    """Mark a fact superseded, before its successor is stored: a slot holds one live fact."""
     await tx.execute(
         update(Fact)
         .where(_fact(scope, old))
@@ -210,7 +224,7 @@ async def _record(
         )
     )
     tx.add_all(
-        _verdict(scope, ruling)
+        to_verdict(scope, ruling)
         for ruling in kept.values()
         if ruling.old in known and (ruling.new is None or ruling.new in stored)
     )
@@ -221,12 +235,13 @@ async def close(
     tx: AsyncSession, scope: Scope, ruling: Ruling, *, until: datetime, by: str
 ) -> None:
     """End a fact without a successor, keeping the verdict so that it can be restored."""
-    await _end(tx, scope, ruling.old, None, now(tx), until)
-    tx.add(_verdict(scope, ruling))
+    await end(tx, scope, ruling.old, None, at=now(tx), until=until)
+    tx.add(to_verdict(scope, ruling))
     await record_events(tx, scope, [(ruling.old, "closed")], by)
 
 
-def _verdict(scope: Scope, ruling: Ruling) -> FactVerdict:
+def to_verdict(scope: Scope, ruling: Ruling) -> FactVerdict:
+    """Give the row that keeps a ruling; both facts must be stored."""
     return FactVerdict(
         tenant_id=scope.tenant_id,
         user_id=scope.user_id,

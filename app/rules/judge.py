@@ -5,12 +5,15 @@ Strict: whatever the table can't place on both sides is INDEPENDENT.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
-from app.llm import Judgement, Kind, Pair, Relation, Statement, Verdict
-from app.rules.orders import chosen, order, rule_of
+from app.llm import Judgement, Kind, Pair, Statement, Verdict
+from app.rules.choices import chosen
 from app.rules.languages import read_foreign
-from app.rules.readings import GIVEN_UP, Reading, read
+from app.rules.orders import order, rule_of
+from app.rules.readings import Reading, read
 from app.rules.subjects import (
+    GIVEN_UP,
     TOOL_SUBJECT,
     canonical,
     fold,
@@ -28,9 +31,15 @@ _COPULA = re.compile(
     r"is written in|was rewritten in) (?:now )?(?P<value>.{1,80})",
     re.IGNORECASE,
 )
+ANY = "moved"
+"""The manner of a text that tells the new place and not what was there."""
 _VERBS = {
-    "was moved to": "", "were moved to": "", "is now on": "is on", "was rewritten in": "is written in",
-}  # fmt: skip
+    "was moved to": ANY,
+    "were moved to": ANY,
+    "is now on": "is on",
+    "was rewritten in": "written",
+    "is written in": "written",
+}
 _NAMED = re.compile(r"[A-ZÀ-Þ]\w|\d")
 
 
@@ -43,29 +52,37 @@ def understand(text: str) -> Reading | None:
         return found
     readings = read(plain)
     if readings:
-        first = chosen(readings[0])
-        return first if not now else Reading(**{**_fields(first), "changed": True})
+        first = chosen(readings[0], plain)
+        return replace(first, changed=True) if now else first
     foreign = next((reading for _, reading in read_foreign(plain)), None)
     return foreign or rule_of(plain) or _copula(plain)
 
 
-def _fields(reading: Reading) -> dict[str, object]:
-    return {name: getattr(reading, name) for name in Reading.__slots__}
-
-
 def _copula(text: str) -> Reading | None:
-    """ "The plan is Pro": a definite thing has one such value, if that is a name or a number."""
+    """Read "The plan is Pro": a definite thing is one such, if that is a name or a number."""
     found = _COPULA.fullmatch(text)
-    if not found or re.match(r"(?:it|this|that|there|what|he|she|they|who)\b", text, re.I):
+    if not found or re.match(r"(?:it|this|that|there|what|he|she|they|who)\b", text, re.IGNORECASE):
         return None
-    subject = canonical(re.sub(r"^(?:the|my|our|their) ", "", found["subject"], flags=re.I))
+    subject = canonical(
+        re.sub(
+            r"^(?:the |my |our |their )?(?:new |current )?",
+            "",
+            found["subject"],
+            flags=re.IGNORECASE,
+        )
+    )
     if not _NAMED.search(found["value"]) and not is_single_valued(subject):
         return None
-    verb = _VERBS.get(found["verb"].lower(), found["verb"].lower())
+    verb = found["verb"].lower()
     return Reading(
-        subject, value(found["value"]), "preference", verb, len(text),
-        changed=verb == "" or " now " in f" {text} ",
-    )  # fmt: skip
+        subject,
+        value(found["value"]),
+        "preference",
+        text,
+        len(text),
+        changed="moved" in verb or " now " in f" {text} ",
+        manner=_VERBS.get(verb, verb),
+    )
 
 
 def subject_of(text: str, kind: Kind) -> str:
@@ -75,7 +92,14 @@ def subject_of(text: str, kind: Kind) -> str:
         return found.subject
     copula = _COPULA.fullmatch(text.strip().rstrip(".! ")[:400])
     if copula:
-        return canonical(re.sub(r"^(?:the|my|our|their) ", "", copula["subject"], flags=re.I))
+        return canonical(
+            re.sub(
+                r"^(?:the |my |our |their )?(?:new |current )?",
+                "",
+                copula["subject"],
+                flags=re.IGNORECASE,
+            )
+        )
     return " ".join(words(text)[:3]) or kind
 
 
@@ -111,21 +135,32 @@ class RulesJudge:
 
 
 def _compare(was: Reading, says: Reading) -> Verdict:
-    related = same_subject(was.subject, says.subject) or says.subject == GIVEN_UP
-    if says.ended and _covers(says.ended, was.value) and related and was.likes:
+    related = same_subject(was.subject, says.subject)
+    weighs = says.manner != "over" or was.manner == "over"
+    if says.ended and weighs and _covers(says.ended, was.value) and related and was.likes:
         return _REPLACED
     if not related:
         return _APART
-    same = was.value == says.value
-    if says.closes:
-        if not was.closes and was.likes != says.likes and (same or not says.value):
-            return _ENDED
-        return _SAME_VALUE if same and was.closes else _UNSURE
-    if was.closes:
+    if says.closes or was.closes:
+        return _ending(was, says)
+    if was.value != says.value:
+        return _other_value(was, says)
+    if _numbers(was.text) != _numbers(says.text):
         return _UNSURE
-    if same:
-        return _SAME_VALUE if was.likes == says.likes else _OPPOSITE
-    return _other_value(was, says)
+    return _SAME_VALUE if was.likes == says.likes else _OPPOSITE
+
+
+def _ending(was: Reading, says: Reading) -> Verdict:
+    same = was.value == says.value or was.value.startswith(f"{says.value} ")
+    if says.subject == GIVEN_UP and says.value:
+        same = set(says.value.split()) <= set(was.value.split())
+    if says.closes and not was.closes and was.likes != says.likes and (same or not says.value):
+        return _ENDED
+    return _SAME_VALUE if same and was.closes and says.closes else _UNSURE
+
+
+def _numbers(text: str) -> list[str]:
+    return re.findall(r"\d+", text)
 
 
 def _covers(ended: str, held: str) -> bool:
@@ -138,18 +173,14 @@ def _other_value(was: Reading, says: Reading) -> Verdict:
         return _UNSURE
     if not (was.likes and says.likes) or not (was.value and says.value):
         return _UNSURE
-    refined = set(was.value.split()) <= set(says.value.split()) or set(says.value.split()) <= set(was.value.split())
-    if refined:
+    held, told = set(was.value.split()), set(says.value.split())
+    if held <= told or told <= held:
         return _UNSURE
-    sure = is_single_valued(says.subject) or says.subject.startswith("favourite ")
-    if sure and (not says.weak or says.changed):
+    one_value = is_single_valued(says.subject) or says.subject.startswith("favourite ")
+    one_relation = bool(was.manner) and says.manner in (was.manner, ANY)
+    if (one_value or one_relation) and (not says.weak or says.changed):
         return _OTHER_VALUE
-    definite = was.text == says.text or not says.text
-    return _OTHER_VALUE if definite and was.kind == says.kind and _bare_copulas(was, says) else _UNSURE
-
-
-def _bare_copulas(was: Reading, says: Reading) -> bool:
-    return "." not in was.text and "." not in says.text
+    return _UNSURE
 
 
 def _by_subject_alone(old: Statement, new: Statement) -> Verdict:

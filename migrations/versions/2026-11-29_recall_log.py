@@ -1,4 +1,4 @@
-"""The recall log, and the two indexes that recall and its sample read by.
+"""The recall log, and the index by which recall counts pending sessions.
 
 A line holds ids and counts, never text, and goes with its user.
 """
@@ -31,8 +31,7 @@ create table recall_log (
 create index ix_recall_log_at on recall_log (tenant_id, at);
 create index ix_recall_log_id on recall_log (tenant_id, id);
 create index ix_memory_session_pending on memory_session (tenant_id, user_id)
-  where status <> 'done';
-create index ix_user_directory_user_id on user_directory (tenant_id, user_id)
+  where status <> 'done'
 """
 
 
@@ -48,6 +47,5 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     op.execute("set local lock_timeout = '2s'")
-    op.execute("drop index ix_user_directory_user_id")
     op.execute("drop index ix_memory_session_pending")
     op.execute("drop table recall_log")

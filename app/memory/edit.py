@@ -1,0 +1,372 @@
+"""What a person does to facts: correct, pin, undo, delete. Each change is whole and under the lock.
+
+Every verb locks the user's row first, so a worker and a person never lose each other's change; a
+change that names a revision is refused when the fact has moved on meanwhile.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+from sqlalchemy import delete, or_, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import Scope, now
+from app.errors import Conflict, Invalid, NotFound, Stale
+from app.llm import Kind, Verdict
+from app.memory.core import Core
+from app.memory.facts import (
+    NO_FACT,
+    checked,
+    get_fact,
+    judge_for,
+    require_on,
+    status_of,
+    with_status,
+)
+from app.memory.idempotency import forget_answers
+from app.memory.learn import commit, prepare, unlearned_digests
+from app.memory.policy import Policy, policy_of
+from app.memory.reconcile import Proposal, Ruling
+from app.memory.usage import spend
+from app.memory.users import find_user, lock_user
+from app.memory.write import end, record_events, to_verdict
+from app.models import Evidence, Fact, FactVerdict, Unlearned, User
+from app.rules import is_single_valued, subject_of
+from app.text import fingerprint
+
+_BY_HAND: Final = Verdict("CONTRADICTS", "corrected by hand")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What to change of a fact. `fields` holds those named; a new `text` makes a successor."""
+
+    text: str | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    """Of `kind`, `pinned`, `expires_at` and `extra`."""
+
+
+async def change_fact(
+    core: Core,
+    tenant_id: UUID,
+    user: str,
+    fact_id: UUID,
+    change: Change,
+    *,
+    revision: int,
+    by: str,
+) -> tuple[Fact, datetime]:
+    """Change a live fact of that revision; give it, or its successor when the text is new.
+
+    Opens its own transactions, for a new text is embedded and judged in between. Raises
+    `NotFound`, `Stale`, `Conflict` when the fact is not live, and `Invalid` for a text that the
+    guard won't keep.
+    """
+    async with core.db.tenant(tenant_id) as tx:
+        scope, fact = await get_fact(tx, tenant_id, user, fact_id)
+        _require(fact, revision, now(tx))
+        if change.text is None:
+            person = await _locked(tx, scope)
+            await tx.refresh(fact)
+            _require(fact, revision, now(tx))
+            await _change_in_place(tx, scope, person, fact, change.fields, by)
+            return fact, now(tx)
+        policy = await policy_of(tx, core, tenant_id)
+        proposal = _correction(fact, change, policy, now(tx))
+        judge = await judge_for(tx, core, tenant_id, policy)
+    prepared = await prepare(
+        core,
+        scope,
+        [proposal],
+        judge=judge,
+        patience=core.patience.judge,
+        apart_from={fact.id},
+    )
+    async with core.db.tenant(tenant_id) as tx:
+        person = await _locked(tx, scope)
+        _, fact = await get_fact(tx, tenant_id, user, fact_id)
+        _require(fact, revision, now(tx))
+        await end(tx, scope, fact.id, proposal.id, at=now(tx), until=now(tx))
+        outcome = await commit(tx, core, scope, prepared, by=by)
+        await spend(tx, tenant_id, prepared.usage)
+        successor = (*outcome.added, *outcome.confirmed)[0]
+        if successor != proposal.id:
+            await _point_to(tx, scope, fact.id, successor)
+        tx.add(to_verdict(scope, Ruling(fact.id, successor, _BY_HAND, "person")))
+        await record_events(tx, scope, [(fact.id, "superseded")], by)
+        person.epoch += 1
+        person.revision += 1
+        _, kept = await get_fact(tx, tenant_id, user, successor)
+        return kept, now(tx)
+
+
+async def _locked(tx: AsyncSession, scope: Scope) -> User:
+    person = await lock_user(tx, scope)
+    if person is None:
+        raise NotFound(NO_FACT)
+    require_on(person)
+    return person
+
+
+def _require(fact: Fact, revision: int, at: datetime) -> None:
+    if fact.revision != revision:
+        raise Stale("The fact has changed since; read it again.")
+    if status_of(fact, at) != "live":
+        raise Conflict("Only a live fact can be changed.", code="fact_not_live")
+
+
+def _correction(fact: Fact, change: Change, policy: Policy, at: datetime) -> Proposal:
+    """Make the successor of a corrected fact: it keeps what the change doesn't name."""
+    kind: Kind = change.fields.get("kind", fact.kind)
+    said, quarantine = checked(change.text or "", kind, policy)
+    if quarantine is not None:
+        raise Invalid("The text can't replace a fact without a release.", code="not_a_fact")
+    subject = subject_of(said, kind)
+    return Proposal(
+        id=uuid4(),
+        text=said,
+        kind=kind,
+        subject=subject,
+        slot=subject if is_single_valued(subject) else None,
+        fingerprint=fingerprint(said),
+        source="api",
+        said_at=at,
+        expires_at=change.fields.get("expires_at", fact.expires_at),
+        pinned=change.fields.get("pinned", fact.pinned),
+        extra=change.fields.get("extra", fact.extra),
+    )
+
+
+async def _change_in_place(
+    tx: AsyncSession,
+    scope: Scope,
+    person: User,
+    fact: Fact,
+    fields: Mapping[str, Any],
+    by: str,
+) -> None:
+    if not fields:
+        return
+    for name, value in fields.items():
+        setattr(fact, name, value)
+    fact.revision += 1
+    person.epoch += 1
+    person.revision += 1
+    await tx.flush()
+    await record_events(tx, scope, [(fact.id, "changed")], by)
+
+
+async def _point_to(tx: AsyncSession, scope: Scope, old: UUID, successor: UUID) -> None:
+    """Let a corrected fact name the one that already said what the correction says."""
+    await tx.execute(
+        update(Fact)
+        .where(Fact.tenant_id == scope.tenant_id, Fact.user_id == scope.user_id, Fact.id == old)
+        .values(superseded_by=successor)
+    )
+
+
+async def restore_fact(
+    tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID, *, by: str
+) -> Fact:
+    """Undo a supersession or a forgetting: the fact is live, and so is what had replaced it.
+
+    The verdicts that ended it are marked overturned. Joins the caller's transaction; raises
+    `NotFound`, or `Conflict` when it is live or in quarantine.
+    """
+    scope, _ = await get_fact(tx, tenant_id, user, fact_id)
+    person = await _locked(tx, scope)
+    _, fact = await get_fact(tx, tenant_id, user, fact_id)
+    if status_of(fact, now(tx)) not in {"superseded", "forgotten"}:
+        raise Conflict("Only a superseded or forgotten fact can be restored.", code="fact_live")
+    fact.revision += 1
+    await revive(tx, scope, fact, by=by)
+    if fact.superseded_at is not None:
+        raise Conflict("The same fact is live already.", code="fact_live")
+    await tx.execute(
+        update(FactVerdict)
+        .where(
+            FactVerdict.tenant_id == scope.tenant_id,
+            FactVerdict.user_id == scope.user_id,
+            FactVerdict.old_id == fact_id,
+            FactVerdict.verdict == "CONTRADICTS",
+            FactVerdict.overturned_at.is_(None),
+        )
+        .values(overturned_at=now(tx))
+    )
+    person.epoch += 1
+    person.revision += 1
+    return fact
+
+
+async def chain_of(tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID) -> Sequence[Fact]:
+    """Give the facts that one superseded and was superseded by, itself too, oldest first."""
+    scope, fact = await get_fact(tx, tenant_id, user, fact_id)
+    chain = await _predecessors(tx, scope, fact_id)
+    while fact.superseded_by is not None and fact.superseded_by not in chain:
+        newer = await tx.get(Fact, (tenant_id, scope.user_id, fact.superseded_by))
+        if newer is None:
+            break
+        chain |= await _predecessors(tx, scope, newer.id)
+        fact = newer
+    return sorted(chain.values(), key=lambda row: (row.valid_from or row.said_at, row.created_at))
+
+
+async def delete_fact(
+    tx: AsyncSession, core: Core, tenant_id: UUID, user: str, fact_id: UUID
+) -> None:
+    """Erase a fact with its evidence and the predecessors it had superseded; not learned again.
+
+    Joins the caller's transaction. Raises `NotFound`, also for one already deleted.
+    """
+    scope = await find_user(tx, tenant_id, user)
+    person = await lock_user(tx, scope) if scope else None
+    if scope is None or person is None:
+        raise NotFound(NO_FACT)
+    chain = await _predecessors(tx, scope, fact_id)
+    if not chain:
+        raise NotFound(NO_FACT)
+    quotes = await tx.scalars(
+        select(Evidence.quote).where(
+            Evidence.tenant_id == scope.tenant_id,
+            Evidence.user_id == scope.user_id,
+            Evidence.fact_id.in_(chain),
+        )
+    )
+    digests = unlearned_digests(core, scope, *(fact.text for fact in chain.values()), *quotes)
+    await tx.execute(
+        insert(Unlearned)
+        .values(
+            [
+                {"tenant_id": scope.tenant_id, "user_id": scope.user_id, "digest": digest}
+                for digest in dict.fromkeys(digests)
+            ]
+        )
+        .on_conflict_do_nothing()
+    )
+    await _delete(tx, scope, chain)
+    person.epoch += 1
+    person.revision += 1
+
+
+async def _predecessors(tx: AsyncSession, scope: Scope, fact_id: UUID) -> dict[UUID, Fact]:
+    """Give the fact and all that it superseded, directly or not, by id."""
+    chain: dict[UUID, Fact] = {}
+    wave = Fact.id == fact_id
+    while True:
+        rows = await tx.scalars(
+            select(Fact).where(
+                Fact.tenant_id == scope.tenant_id, Fact.user_id == scope.user_id, wave
+            )
+        )
+        found = {row.id: row for row in rows if row.id not in chain}
+        if not found:
+            return chain
+        chain |= found
+        wave = Fact.superseded_by.in_(found)
+
+
+async def _delete(tx: AsyncSession, scope: Scope, facts: Iterable[UUID]) -> None:
+    facts = list(facts)
+    await forget_answers(tx, scope.tenant_id, user_id=scope.user_id, facts=facts)
+    await tx.execute(
+        delete(Fact).where(
+            Fact.tenant_id == scope.tenant_id,
+            Fact.user_id == scope.user_id,
+            Fact.id.in_(facts),
+        )
+    )
+
+
+async def erase_facts(tx: AsyncSession, scope: Scope, facts: set[UUID], *, by: str) -> int:
+    """Erase facts whose source is gone, and let live again what they had superseded.
+
+    The caller holds the user's row lock. Gives how many facts are live again.
+    """
+
+    async def erase() -> None:
+        await _delete(tx, scope, facts)
+
+    return await withdraw(tx, scope, facts, erase, by=by)
+
+
+async def withdraw(
+    tx: AsyncSession,
+    scope: Scope,
+    facts: set[UUID],
+    remove: Callable[[], Awaitable[None]],
+    *,
+    by: str,
+) -> int:
+    """Take facts away by `remove`, and let live again what they had superseded.
+
+    A predecessor whose successor's own successor stays is linked to that one instead. The caller
+    holds the user's row lock. Gives how many facts are live again.
+    """
+    if not facts:
+        return 0
+    rows = await tx.scalars(
+        select(Fact).where(
+            Fact.tenant_id == scope.tenant_id,
+            Fact.user_id == scope.user_id,
+            or_(Fact.id.in_(facts), Fact.superseded_by.in_(facts)),
+        )
+    )
+    by_id = {row.id: row for row in rows}
+    bereft = [row for row in by_id.values() if row.id not in facts]
+    successors = {row: _surviving(row, by_id, facts) for row in bereft}
+    ends = {row: _erased_end(row, by_id, facts) for row in bereft}
+    await remove()
+    restored = 0
+    for row, successor in successors.items():
+        row.superseded_by = successor
+        row.valid_to = ends[row] if successor else None
+        row.revision += 1
+        if successor is None:
+            await revive(tx, scope, row, by=by)
+            restored += row.superseded_at is None
+    return restored
+
+
+def _surviving(row: Fact, by_id: Mapping[UUID, Fact], erased: set[UUID]) -> UUID | None:
+    successor = row.superseded_by
+    while successor in erased:
+        successor = by_id[successor].superseded_by
+    return successor
+
+
+def _erased_end(row: Fact, by_id: Mapping[UUID, Fact], erased: set[UUID]) -> datetime | None:
+    end, successor = row.valid_to, row.superseded_by
+    while successor in erased:
+        end, successor = by_id[successor].valid_to, by_id[successor].superseded_by
+    return end
+
+
+async def revive(tx: AsyncSession, scope: Scope, row: Fact, *, by: str) -> None:
+    """Make a superseded or forgotten fact live again, unless the very same one is live already.
+
+    Where another fact holds its slot, both stay: a restore may leave two of one subject.
+    """
+    rivals = list(
+        await tx.scalars(
+            select(Fact).where(
+                Fact.tenant_id == scope.tenant_id,
+                Fact.user_id == scope.user_id,
+                Fact.id != row.id,
+                with_status("live", now(tx)) | with_status("expired", now(tx)),
+                or_(Fact.fingerprint == row.fingerprint, Fact.slot == row.slot),
+            )
+        )
+    )
+    same = next((rival for rival in rivals if rival.fingerprint == row.fingerprint), None)
+    if same is not None:
+        row.superseded_by = same.id
+        return
+    if rivals:
+        row.slot = None
+    row.superseded_at = row.superseded_by = row.valid_to = row.forgotten_at = None
+    await tx.flush()
+    await record_events(tx, scope, [(row.id, "restored")], by)
