@@ -4,14 +4,14 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends, Query
 from pydantic import Field, model_validator
 
 from app.api.facts import FactOut
 from app.api.memory import MAX_POST_QUERY, at_most
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.memory import recall_log, search
-from app.wire import Kind, Limit, Line, Metadata, Model, Time, UserId
+from app.wire import Kind, Limit, Line, Metadata, Model, RecallId, Time, UserId, Uuid
 
 router = APIRouter(route_class=KeyedRoute, tags=["memory"])
 _recall = Depends(Needs("recall"))
@@ -52,8 +52,8 @@ class SearchOut(Model):
 class FeedbackIn(Model):
     """Which facts of a recall helped, and which did not."""
 
-    relevant: list[UUID] = Field(default_factory=list, max_length=200)
-    irrelevant: list[UUID] = Field(default_factory=list, max_length=200)
+    relevant: list[Uuid] = Field(default_factory=list, max_length=200)
+    irrelevant: list[Uuid] = Field(default_factory=list, max_length=200)
 
     @model_validator(mode="after")
     def _disjoint(self) -> "FeedbackIn":
@@ -106,7 +106,7 @@ async def search_facts(
 
 @router.post("/v1/recalls/{recall_id}/feedback", status_code=204, dependencies=[_recall])
 async def judge_recall(
-    recall_id: Annotated[UUID, Path()], body: FeedbackIn, core: CoreDep, key: CredentialDep
+    recall_id: RecallId, body: FeedbackIn, core: CoreDep, key: CredentialDep
 ) -> None:
     """Say which facts of a recall were relevant."""
     await recall_log.judge(

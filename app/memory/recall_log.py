@@ -225,7 +225,7 @@ async def sample(tx: AsyncSession, tenant_id: UUID, most: int) -> list[Sampled]:
             UserDirectory.user_id.in_({entry.user_id for entry in entries}),
         )
     )
-    names: dict[UUID, str] = dict(row.t for row in rows)
+    names: dict[UUID, str] = dict(rows.all())
     return [Sampled(entry, names[entry.user_id]) for entry in entries if entry.user_id in names]
 
 

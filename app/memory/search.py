@@ -29,7 +29,8 @@ OPERATORS: Final = ("eq", "ne", *_ORDERED, "in", "exists")
 # have an order. What a fact doesn't have is not equal to anything.
 _METADATA: Final = """
 not exists (
-  select from jsonb_to_recordset(%(wanted)s::jsonb) as w (key text, op text, value jsonb)
+  select from (select key, op, coalesce(value, 'null') as value  -- a null in JSON arrives as ours
+               from jsonb_to_recordset(%(wanted)s::jsonb) as r (key text, op text, value jsonb)) w
   where not coalesce(case w.op
     when 'eq' then metadata -> w.key = w.value
     when 'ne' then metadata -> w.key is distinct from w.value

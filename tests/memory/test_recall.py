@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cachetools import TTLCache
 
 from app.embeddings import embedder_from
 from app.memory import guard
@@ -188,7 +189,7 @@ async def test_the_users_own_name_does_not_drag_the_ranking(alice: Caller):
         ),
     )
     embedder = CountingEmbedder(alice.world)
-    core = replace(alice.world.core, embedder=embedder, people={})
+    core = replace(alice.world.core, embedder=embedder, people=TTLCache(9, 60))
     async with alice.world.over(core) as world:
         answer = await ask(Caller(world, alice.tenant_id, alice.key), "Wilhelmina: which seat?")
     assert "Prefers window seats." in shown(answer, "similarity")
@@ -273,7 +274,7 @@ async def test_the_budget_sacrifices_similarity_profile_organization_constraints
         Planted(f"Is known{long}.", "profile"),
         Planted(f"Likes tea{long}."),
     )
-    left = []
+    left: list[list[str]] = []
     for budget in range(600, 99, -5):
         answer = await ask(alice, "tea", token_budget=budget)
         assert answer["tokens"] <= budget

@@ -12,6 +12,7 @@ from cachetools import TTLCache
 
 from app import trip as trips
 from app.db import Database
+from app.memory.core import Core
 from app.memory.recall import Question, recall
 from app.memory.recall_log import RecallLog
 from app.memory.recent import Recent
@@ -65,7 +66,7 @@ def billed(bill: Bill) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def process(caller: Caller, bill: Bill, **changes) -> AsyncIterator:
+async def process(caller: Caller, bill: Bill, **changes) -> AsyncIterator[Core]:
     core = replace(
         caller.world.core,
         people=TTLCache(100, 60),

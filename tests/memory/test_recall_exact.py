@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from app.trip import statement, trip
 from tests.planting import Planted, plant
 from tests.world import Caller, World
 
+Town = tuple[Caller, dict[str, tuple[UUID, list[Planted]]]]
 MODEL, WIDTH, FLOOR = "usem3-512", 512, 0.15
 
 
@@ -68,7 +70,7 @@ async def recalled(world: World, tenant_id: UUID, user_id: UUID, query: Vector) 
 
 
 @pytest.fixture(scope="module")
-async def town(world: World) -> tuple[Caller, dict[str, tuple[UUID, list[Planted]]]]:
+async def town(world: World) -> AsyncIterator[Town]:
     """Users with many and few facts side by side, and an HNSW index that would love to help."""
     caller = await world.tenant()
     dice = np.random.default_rng(4)
@@ -96,7 +98,7 @@ async def town(world: World) -> tuple[Caller, dict[str, tuple[UUID, list[Planted
         connection.execute("drop index hnsw_usem3")
 
 
-PLANS = {
+PLANS: dict[str, tuple[str, ...]] = {
     "default": (),
     "forced index": ("enable_seqscan=off", "enable_bitmapscan=off", "enable_sort=off"),
     "no index scan": ("enable_indexscan=off", "enable_indexonlyscan=off"),

@@ -8,6 +8,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.llm import Kind
 from app.memory import guard
 from app.memory.render import CLOSE, OPEN, estimate_tokens, line, render
 from app.memory.selection import CAPS, Row, select
@@ -19,14 +20,15 @@ _HOSTILE = st.sampled_from(
     ]
 )  # fmt: skip
 _TEXTS = st.lists(st.one_of(_HOSTILE, st.text(max_size=20)), max_size=6).map("".join)
-_KINDS = st.sampled_from(["preference", "constraint", "profile", "goal"])
+_KINDS: st.SearchStrategy[Kind] = st.sampled_from(["preference", "constraint", "profile", "goal"])
 _BORN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @given(st.lists(_TEXTS, max_size=8), st.lists(_TEXTS, max_size=8))
 def test_every_fact_is_one_line_and_none_closes_the_tag(about: list[str], relevant: list[str]):
-    tiers = {"always_on": about, "similarity": relevant}
-    stable, volatile = render({tier: list(map(line, texts)) for tier, texts in tiers.items()})
+    stable, volatile = render(
+        {"always_on": list(map(line, about)), "similarity": list(map(line, relevant))}
+    )
     block = stable + volatile
     if not about and not relevant:
         assert block == ""
