@@ -4,13 +4,11 @@ Vectors made up at random would lie: none comes near a question, so half of the 
 """
 
 import itertools
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
-from uuid import UUID, uuid4
+from uuid import UUID
 
-import numpy as np
 import psycopg
 from pgvector import HalfVector
 
@@ -64,14 +62,6 @@ def fact_texts() -> list[str]:
 def questions() -> list[str]:
     """Give a few hundred different questions; many touch several facts of a person."""
     return [form.format(thing) for thing, form in itertools.product(_things(), _QUESTIONS)]
-
-
-def new_questions(seed: int) -> Iterator[str]:
-    """Give questions without end, no two alike: nothing that remembers vectors can help."""
-    dice = random.Random(seed)
-    known = questions()
-    for number in itertools.count():
-        yield f"{dice.choice(known)[:-1]}, given case {seed}-{number}?"
 
 
 async def embed_all(embedder: Embedder, texts: list[str]) -> list[Vector]:
@@ -172,14 +162,3 @@ def town(
             {"tenant": tenant_id, "facts": ORGANIZATION_FACTS, "guard": guard.VERSION},
         )
         yield Town(admin, tenant_id, model)
-
-
-def random_vectors(count: int, dimensions: int, seed: int = 0) -> list[Vector]:
-    """Give unit vectors in all directions, for data whose texts nobody asks about."""
-    numbers = np.random.default_rng(seed).normal(size=(count, dimensions))
-    return list((numbers / np.linalg.norm(numbers, axis=1, keepdims=True)).astype(np.float32))
-
-
-def new_id() -> UUID:
-    """Give an id."""
-    return uuid4()

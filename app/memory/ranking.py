@@ -22,6 +22,12 @@ superseded_at is null and quarantined_at is null and forgotten_at is null
 and (expires_at is null or expires_at > now())
 """
 
+NAME: Final = f"""
+(select f.text from memory_fact f
+ where f.tenant_id = u.tenant_id and f.user_id = u.user_id and f.slot = 'name' and {LIVE})
+"""  # noqa: S608 - the text put in is a constant
+"""The text of the fact that tells the user's name, beside a `memory_user u`."""
+
 # Reciprocal ranks with k = 10. Recency and confirmation only break near ties, and as ranks: a
 # clock would change the block from one day to the next. Places go by score and then by age, so
 # that nothing depends on how the rows lie on disk.

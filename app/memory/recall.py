@@ -47,9 +47,7 @@ select u.memory, u.epoch, coalesce(o.epoch, 0),
           and exists (select from message m
                       where m.tenant_id = s.tenant_id and m.user_id = s.user_id
                         and m.session_id = s.id)),
-       (select f.text from memory_fact f
-        where f.tenant_id = u.tenant_id and f.user_id = u.user_id and f.slot = 'name'
-          and {ranking.LIVE}),
+       {ranking.NAME},
        (select b.answer from frozen_block b
         where b.tenant_id = u.tenant_id and b.user_id = u.user_id and b.session = %(session)s
           and b.epoch = u.epoch and b.organization_epoch = coalesce(o.epoch, 0)

@@ -53,9 +53,10 @@ and case when %(as_of)s::timestamptz is not null
        and (expires_at is null or expires_at > now()) end
 """
 
-_MEMORY: Final = statement("""
-select memory = 'on' from memory_user where tenant_id = %(tenant)s and user_id = %(user_id)s
-""")
+_PERSON: Final = statement(f"""
+select u.memory = 'on', {ranking.NAME} from memory_user u
+where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
+""")  # noqa: S608 - the text put in is a constant
 
 
 @cache
@@ -113,23 +114,20 @@ async def search(core: Core, tenant_id: UUID, user: str, query: Query) -> Result
     wanted = json.dumps(_conditions(query.metadata or {}))
     person = await find_person(core, tenant_id, user)
     ranked: list[tuple[Any, ...]] = []
-    if person is not None and query.query:
-        search = await embed(core, query.query, person.name)
+    of = {"tenant": tenant_id, "user_id": person.user_id if person else None}
+    ((is_on, name),) = (await trip(core.db, tenant_id, (_PERSON, of)))[0] or [(False, None)]
+    if is_on and query.query:
+        search = await embed(core, query.query, name)
         values = {
             **ranking.values(core.embedder, search.vectors, search.message),
-            "tenant": tenant_id,
-            "user_id": person.user_id,
+            **of,
             "wanted": wanted,
             "as_of": query.as_of,
             "include_superseded": query.include_superseded,
             "kinds": None if query.kinds is None else "{" + ",".join(query.kinds) + "}",
             "most": query.limit,
         }
-        is_on, ranked = await trip(
-            core.db, tenant_id, (_MEMORY, values), (_ranked(len(search.vectors)), values)
-        )
-        if is_on != [(True,)]:
-            ranked = []
+        (ranked,) = await trip(core.db, tenant_id, (_ranked(len(search.vectors)), values))
     async with core.db.tenant(tenant_id) as tx:
         facts: dict[UUID, Fact] = {}
         if person is not None and ranked:

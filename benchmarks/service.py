@@ -1,0 +1,74 @@
+"""The service under measurement: its own embedded Postgres, one uvicorn process, no worker."""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server in a process of its own."""
+
+    port: int
+    pid: int
+
+    @property
+    def rss_mb(self) -> float:
+        """Resident memory now."""
+        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+        raise RuntimeError("the server is gone")
+
+
+@contextmanager
+def running(command: Sequence[str], env: Mapping[str, str]) -> Iterator[Server]:
+    """Start a server that takes `--port`, wait until it listens, stop it at the end."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [*command, "--port", str(port)],
+        env={**os.environ, **env},
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        _wait(process, port)
+        yield Server(port, process.pid)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _wait(process: subprocess.Popen[bytes], port: int) -> None:
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            raise RuntimeError(f"the server ended with status {process.returncode}")
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise RuntimeError("the server does not listen")
+
+
+def service(database_url: str, signing_key: str) -> tuple[list[str], dict[str, str]]:
+    """Give command and environment of the service over a migrated database."""
+    return [str(Path(sys.executable).with_name("usermem")), "serve", "--no-worker"], {
+        "USERMEM_DATABASE_URL": database_url,
+        "USERMEM_SIGNING_KEY": signing_key,
+        "USERMEM_EXTRACTOR": "rules",
+    }
+
+
+def row_app(database_url: str) -> tuple[list[str], dict[str, str]]:
+    """Give command and environment of the route that reads one row."""
+    command = [sys.executable, "-m", "uvicorn", "benchmarks.row_app:app", "--no-access-log"]
+    return command, {"ROW_DATABASE_URL": database_url}
