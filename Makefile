@@ -30,7 +30,13 @@ run: $(READY) ## Serve the API with a worker inside, on an embedded Postgres
 	$(BIN)/usermem serve
 
 test: $(READY) ## All tests that need no key and no server
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not soak and not live"
+
+soak: $(READY) ## The long and the statistical tests
+	$(BIN)/pytest -m soak
+
+bench: $(READY) ## Precision and recall of the keyless rules on the labelled conversations
+	$(BIN)/python -m benchmarks.quality
 
 check: $(READY) ## Format, lint, types, the direction of imports
 	$(BIN)/ruff format --check .
@@ -42,8 +48,11 @@ fix: $(READY) ## Format and mend what a tool can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: $(READY) ## Resolve the dependencies anew 
+lock: $(READY) ## Resolve the dependencies anew
 	$(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url -o requirements.lock
 	$(BIN)/uv pip compile --quiet pyproject.toml --group dev --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url -o requirements-dev.lock
 
-.PHONY: help setup demo run test check fix lock
+image: ## Build the container image
+	docker build --tag usermem:0.1.0 .
+
+.PHONY: help setup demo run test soak bench check fix lock image

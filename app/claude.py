@@ -100,13 +100,17 @@ class Claude:
         self, model: str | None = None, prompt_version: str | None = None
     ) -> "ClaudeExtractor":
         """The extractor for a model and a prompt, by default the service's own."""
-        return ClaudeExtractor(
-            self._api, model or self._model, prompt_version or self._prompt_version
-        )
+        return ClaudeExtractor(self._api, model or self._model, self._known(prompt_version))
 
     def judge(self, model: str | None = None, prompt_version: str | None = None) -> "ClaudeJudge":
         """The judge for a model and a prompt, by default the service's own."""
-        return ClaudeJudge(self._api, model or self._model, prompt_version or self._prompt_version)
+        return ClaudeJudge(self._api, model or self._model, self._known(prompt_version))
+
+    def _known(self, prompt_version: str | None) -> str:
+        """The service's own prompt instead of one that a release took back."""
+        if prompt_version is None or prompt_version not in PROMPTS:
+            return self._prompt_version
+        return prompt_version
 
     @property
     def state(self) -> "State":

@@ -8,13 +8,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 from uuid import UUID
 
 import typer
 import uvicorn
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
+from rich.console import Console
+from rich.progress import Progress
 
 from app import db, telemetry
 from app.db import Database
@@ -22,10 +24,14 @@ from app.durations import parse_duration
 from app.embedded import EmbeddedError
 from app.errors import UsermemError
 from app.memory import tenants
+from app.memory.sessions import retry_failed
 from app.settings import Settings
 from app.wire import check_id
 from app.wiring import Address, Misconfigured, database, open_core, signing_key
 from app.worker import Worker
+
+if TYPE_CHECKING:
+    from app.backfill import Report
 
 app = typer.Typer(
     help="Usermem: the memory that an AI product has of its users.",
@@ -37,6 +43,8 @@ _tenants = typer.Typer(help="Create tenants.", no_args_is_help=True)
 _keys = typer.Typer(help="Create and revoke API keys.", no_args_is_help=True)
 app.add_typer(_tenants, name="tenants")
 app.add_typer(_keys, name="keys")
+_sessions = typer.Typer(help="Look after sessions.", no_args_is_help=True)
+app.add_typer(_sessions, name="sessions")
 
 DataDir = Annotated[
     Path | None,
@@ -230,6 +238,66 @@ def revoke_key(key_id: str, data_dir: DataDir = None) -> None:
 async def _revoke_key(url: str, key_id: str) -> None:
     async with _open(url) as base:
         await tenants.revoke_key(base, key_id)
+
+
+@app.command("import")
+def import_conversations(
+    tenant: Tenant,
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True)],
+    worker: Annotated[bool, typer.Option(help="Extract in this process too.")] = True,
+    data_dir: DataDir = None,
+) -> None:
+    """Import past conversations: NDJSON of {"user", "session", "messages"}. Can be repeated."""
+    settings = _settings(data_dir)
+    with database(settings) as address:
+        _prepare(settings, address)
+        report = asyncio.run(_import(settings, address, tenant, file, with_worker=worker))
+    _print(
+        {
+            "sessions": report.sessions,
+            "accepted": report.accepted,
+            "duplicates": report.duplicates,
+            "refused": [{"line": line, "why": why} for line, why in report.refused],
+        }
+    )
+
+
+async def _import(
+    settings: Settings, address: Address, tenant: str, file: Path, *, with_worker: bool
+) -> "Report":
+    from app.backfill import import_file  # noqa: PLC0415 - brings the web framework along
+
+    async with _open(address.owner_url) as base:
+        tenant_id = await tenants.resolve_tenant(base, tenant)
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        async with open_core(settings, address.service_url) as core:
+            return await import_file(
+                core, tenant_id, file, with_worker=with_worker, progress=progress
+            )
+
+
+@_sessions.command("retry")
+def retry_sessions(
+    tenant: Annotated[str | None, typer.Argument(help="Id or name; all if absent.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Those that failed.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Give failed sessions all their tries again."""
+    if not failed:
+        raise typer.BadParameter("say which: --failed")
+    settings = _settings(data_dir)
+    with database(settings) as address:
+        _prepare(settings, address)
+        retried = asyncio.run(_retry(address.owner_url, tenant))
+    _print({"retried": retried})
+
+
+async def _retry(url: str, tenant: str | None) -> int:
+    async with _open(url) as base:
+        if tenant is not None:
+            return await retry_failed(base, await tenants.resolve_tenant(base, tenant))
+        every = await tenants.list_tenants(base)
+        return sum([await retry_failed(base, tenant_id) for tenant_id in every])
 
 
 @app.command()

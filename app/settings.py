@@ -13,7 +13,10 @@ from app.durations import Duration
 class Settings(BaseSettings):
     """The service's configuration. `Field.description` is the README's text for each setting."""
 
-    model_config = SettingsConfigDict(env_prefix="USERMEM_", extra="ignore", populate_by_name=True)
+    # An empty variable counts as unset: compose files pass on what nobody has set.
+    model_config = SettingsConfigDict(
+        env_prefix="USERMEM_", env_ignore_empty=True, extra="ignore", populate_by_name=True
+    )
 
     database_url: str | None = Field(
         None, description="Postgres URL of the service's login. Unset: an embedded Postgres."
@@ -25,8 +28,7 @@ class Settings(BaseSettings):
     )
     data_dir: Path = Field(
         Path("~/.local/share/usermem"),
-        description="Where the embedded Postgres, its generated signing key and its erasure "
-        "ledger live.",
+        description="Where the embedded Postgres and its generated signing key live.",
     )
     public_url: str = Field(
         "http://127.0.0.1:8000", description="How the outside reaches the service; for links."
@@ -57,14 +59,14 @@ class Settings(BaseSettings):
         None,
         ge=-1,
         le=1,
-        description="Cosine below which the vector arm of recall ignores a fact; "
-        "`usermem calibrate` prints a sound value. Unset: the embedder's own.",
+        description="Cosine below which the vector arm of recall ignores a fact. "
+        "Unset: the embedder's own.",
     )
     signing_key: SecretStr | None = Field(
         None,
         min_length=32,
-        description="Secret of at least 32 characters behind cursors, page links and keyed "
-        "hashes. Embedded: generated into the data directory. With a database URL: required.",
+        description="Secret of at least 32 characters behind cursors and keyed hashes. "
+        "Embedded: generated into the data directory. With a database URL: required.",
     )
     pool_size: int = Field(
         10, ge=2, le=200, description="Database connections of one process, per pool."

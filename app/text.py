@@ -174,6 +174,10 @@ def find_quote(quote: str, text: str) -> tuple[int, int] | None:
     wanted = wanted.strip()
     if not wanted:
         return None
+    start = text.find(quote)
+    end = start + len(quote)
+    if start >= 0 and not (end < len(text) and unicodedata.combining(text[end])):
+        return start, end  # to the letter, as it should be: folding a long turn takes its time
     folded, spans = _fold_with_offsets(text)
     at = folded.find(wanted)
     if at < 0:

@@ -2,9 +2,9 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -98,16 +98,15 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
             await embedder.warm()
         except EmbedderError as error:
             log.warning("embedder_unavailable", code=error.code)
-        yield Core(
+        core = Core(
             db=db,
-            extractor=claude.extractor() if claude else RulesExtractor(),
-            judge=claude.judge() if claude else RulesJudge(),
+            extractor=RulesExtractor(),
+            judge=RulesJudge(),
             embedder=embedder,
             signing_key=signing_key(settings),
-            readers=_readers(claude) if claude else None,
             recall_deadline=settings.recall_deadline.total_seconds(),
-            model_state=(lambda: claude.state) if claude else (lambda: "off"),
         )
+        yield read_by(claude, core) if claude else core
     finally:
         await embedder.aclose()
         if claude:
@@ -126,14 +125,20 @@ def _embedder(settings: Settings) -> Embedder:
     )
 
 
-def _readers(claude: Claude) -> Callable[[Policy], tuple[Extractor, Judge]]:
-    def of(policy: Policy) -> tuple[Extractor, Judge]:
-        return (
-            claude.extractor(policy.model, policy.prompt_version),
-            claude.judge(policy.model, policy.prompt_version),
-        )
+def read_by(claude: Claude, core: Core) -> Core:
+    """Give the same core, but that Claude reads the conversations and judges the facts."""
 
-    return of
+    def readers(policy: Policy) -> tuple[Extractor, Judge]:
+        named = policy.model, policy.prompt_version
+        return claude.extractor(*named), claude.judge(*named)
+
+    return replace(
+        core,
+        extractor=claude.extractor(),
+        judge=claude.judge(),
+        readers=readers,
+        model_state=lambda: claude.state,
+    )
 
 
 def _claude(settings: Settings) -> Claude | None:

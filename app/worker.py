@@ -21,9 +21,9 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from app.db import Scope
-from app.memory import extract, learn, overdue
+from app.memory import extract, learn, overdue, rejudge
 from app.memory.core import Core
-from app.memory.jobs import DUE, EMBED, EXTRACT
+from app.memory.jobs import DUE, EMBED, EXTRACT, REJUDGE
 from app.telemetry import logger
 
 log = logger(__name__)
@@ -143,6 +143,10 @@ def build_queue(core: Core) -> App:
     @app.task(name=EMBED, retry=retry)
     async def embed(tenant_id: str, user_id: str) -> None:
         await learn.embed_missing(core, scope_of(tenant_id, user_id))
+
+    @app.task(name=REJUDGE, retry=retry)
+    async def judge_again(tenant_id: str, user_id: str, fact_id: str) -> None:
+        await rejudge.rejudge(core, scope_of(tenant_id, user_id), UUID(fact_id))
 
     return app
 

@@ -1,0 +1,1 @@
+"""Measurements that are too slow, or too soft, to be tests."""

@@ -32,7 +32,7 @@ from app.rules.subjects import words
 
 CONVERSATIONS = Path(__file__).parent.parent / "tests" / "data" / "conversations.jsonl"
 _NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
-_COMMON = frozenset("the and with for their user never always from".split())
+_COMMON = frozenset(["the", "and", "with", "for", "their", "user", "never", "always", "from"])
 
 Conversation = dict[str, Any]
 

@@ -5,7 +5,7 @@ import os
 from alembic import context
 from sqlalchemy import Connection, create_engine, pool, text
 
-from app.models import Base
+from app import models
 
 _LOCK = 7_203_559_001  # any constant: two replicas that start at once must meet on the same number
 
@@ -18,7 +18,7 @@ def _ours(name: str | None, kind: str, _parents: object) -> bool:
 def _run(connection: Connection) -> None:
     context.configure(
         connection=connection,
-        target_metadata=Base.metadata,
+        target_metadata=models.Tenant.metadata,
         transaction_per_migration=True,
         compare_server_default=True,
         include_name=_ours,

@@ -92,21 +92,34 @@ class World:
     core: Core
     http: httpx2.AsyncClient
     urls: Urls
+    state: dict[str, Any]
 
     @classmethod
     @asynccontextmanager
     async def open(cls, settings: Settings, urls: Urls) -> AsyncIterator["World"]:
         telemetry.configure(settings.log_level)
         app = create_app(settings, urls.service, with_worker=False)
-        async with app.router.lifespan_context(app) as shared:
-            state = dict(shared or {})
+        async with (
+            app.router.lifespan_context(app) as shared,
+            cls._over(app, urls, dict(shared or {})) as world,
+        ):
+            yield world
 
-            async def with_state(scope: Any, receive: Any, send: Any) -> None:
-                await app({**scope, "state": dict(state)}, receive, send)
+    @classmethod
+    @asynccontextmanager
+    async def _over(cls, app: FastAPI, urls: Urls, state: dict[str, Any]) -> AsyncIterator["World"]:
+        async def with_state(scope: Any, receive: Any, send: Any) -> None:
+            await app({**scope, "state": dict(state)}, receive, send)
 
-            transport = httpx2.ASGITransport(with_state, raise_app_exceptions=False)
-            async with httpx2.AsyncClient(transport=transport, base_url="http://test") as http:
-                yield cls(app, state["core"], http, urls)
+        transport = httpx2.ASGITransport(with_state, raise_app_exceptions=False)
+        async with httpx2.AsyncClient(transport=transport, base_url="http://test") as http:
+            yield cls(app, state["core"], http, urls, state)
+
+    @asynccontextmanager
+    async def over(self, core: Core) -> AsyncIterator["World"]:
+        """The same API and database over another core."""
+        async with self._over(self.app, self.urls, {**self.state, "core": core}) as world:
+            yield world
 
     async def tenant(self, name: str | None = None) -> Caller:
         tenant_id, _, key = await create_tenant(self.core.db, name or f"tenant {uuid4().hex}")

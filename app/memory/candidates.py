@@ -134,7 +134,7 @@ def _is_sound(candidate: Candidate, turns: int) -> bool:
 def _believable(valid_from: datetime | None, said_at: datetime) -> datetime | None:
     if valid_from is None or valid_from.tzinfo is None:
         return None
-    return valid_from if valid_from <= said_at + _FARTHEST else None
+    return valid_from if abs(valid_from - said_at) <= _FARTHEST else None
 
 
 def _doubtful(candidate: Candidate, asked: Sequence[ForgetRequest], quote: str) -> str | None:

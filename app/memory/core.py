@@ -4,6 +4,7 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Literal
 from uuid import UUID
 
@@ -11,10 +12,33 @@ from cachetools import TTLCache
 
 from app.db import Database
 from app.embeddings import Embedder
-from app.llm import Extractor, Judge
+from app.llm import Extractor, Judge, ModelError, ModelMisconfigured
 from app.memory.policy import Policy
 
 Check = Literal["ok", "degraded", "failed", "off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long work that got no answer is left alone before it is tried again."""
+
+    judge: timedelta = timedelta(seconds=2)
+    """That a person who writes a fact waits for the judge; then the rules decide for now."""
+    retry: timedelta = timedelta(seconds=15)
+    """After a try without an answer; a failed one waits four times longer each time."""
+    probe: timedelta = timedelta(minutes=1)
+    """After an answer that only an operator can mend."""
+    budget: timedelta = timedelta(minutes=10)
+    """Between looks whether a tenant's monthly budget has room again."""
+    longest: timedelta = timedelta(hours=1)
+
+    def after(self, error: ModelError) -> timedelta:
+        """Give how long to leave a model alone that gave no answer: as long as it asked, or more.
+
+        No longer than `longest`: then it is seen whether it meant it.
+        """
+        floor = self.probe if isinstance(error, ModelMisconfigured) else self.retry
+        return max(floor, min(timedelta(seconds=error.retry_after or 0), self.longest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +52,7 @@ class Core:
     signing_key: bytes = field(repr=False)
     readers: Callable[[Policy], tuple[Extractor, Judge]] | None = None
     """Gives the extractor and judge of a tenant's own model or prompt; None where only one is."""
+    patience: Patience = Patience()
     recall_deadline: float = 1.0
     """Seconds that recall waits for the embedder."""
     model_state: Callable[[], Check] = lambda: "off"

@@ -4,7 +4,7 @@ Every verb locks the user's row first, so a worker and a person never lose each 
 change that names a revision is refused when the fact has moved on meanwhile.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -19,10 +19,10 @@ from app.errors import Conflict, Invalid, NotFound, Stale
 from app.llm import Kind, Verdict
 from app.memory.core import Core
 from app.memory.facts import (
-    JUDGE_PATIENCE,
     NO_FACT,
     checked,
     get_fact,
+    judge_for,
     require_on,
     status_of,
     with_status,
@@ -31,6 +31,7 @@ from app.memory.idempotency import forget_answers
 from app.memory.learn import commit, prepare, unlearned_digests
 from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal, Ruling
+from app.memory.usage import spend
 from app.memory.users import find_user, lock_user
 from app.memory.write import end, record_events, to_verdict
 from app.models import Evidence, Fact, FactVerdict, Unlearned, User
@@ -76,13 +77,22 @@ async def change_fact(
             return fact, now(tx)
         policy = await policy_of(tx, core, tenant_id)
         proposal = _correction(fact, change, policy, now(tx))
-    prepared = await prepare(core, scope, [proposal], patience=JUDGE_PATIENCE)
+        judge = await judge_for(tx, core, tenant_id, policy)
+    prepared = await prepare(
+        core,
+        scope,
+        [proposal],
+        judge=judge,
+        patience=core.patience.judge,
+        apart_from={fact.id},
+    )
     async with core.db.tenant(tenant_id) as tx:
         person = await _locked(tx, scope)
         _, fact = await get_fact(tx, tenant_id, user, fact_id)
         _require(fact, revision, now(tx))
         await end(tx, scope, fact.id, proposal.id, at=now(tx), until=now(tx))
         outcome = await commit(tx, core, scope, prepared, by=by)
+        await spend(tx, tenant_id, prepared.usage)
         successor = (*outcome.added, *outcome.confirmed)[0]
         if successor != proposal.id:
             await _point_to(tx, scope, fact.id, successor)
@@ -274,6 +284,25 @@ async def _delete(tx: AsyncSession, scope: Scope, facts: Iterable[UUID]) -> None
 async def erase_facts(tx: AsyncSession, scope: Scope, facts: set[UUID], *, by: str) -> int:
     """Erase facts whose source is gone, and let live again what they had superseded.
 
+    The caller holds the user's row lock. Gives how many facts are live again.
+    """
+
+    async def erase() -> None:
+        await _delete(tx, scope, facts)
+
+    return await withdraw(tx, scope, facts, erase, by=by)
+
+
+async def withdraw(
+    tx: AsyncSession,
+    scope: Scope,
+    facts: set[UUID],
+    remove: Callable[[], Awaitable[None]],
+    *,
+    by: str,
+) -> int:
+    """Take facts away by `remove`, and let live again what they had superseded.
+
     A predecessor whose successor's own successor stays is linked to that one instead. The caller
     holds the user's row lock. Gives how many facts are live again.
     """
@@ -290,7 +319,7 @@ async def erase_facts(tx: AsyncSession, scope: Scope, facts: set[UUID], *, by: s
     bereft = [row for row in by_id.values() if row.id not in facts]
     successors = {row: _surviving(row, by_id, facts) for row in bereft}
     ends = {row: _erased_end(row, by_id, facts) for row in bereft}
-    await _delete(tx, scope, facts)
+    await remove()
     restored = 0
     for row, successor in successors.items():
         row.superseded_by = successor

@@ -34,7 +34,7 @@ from app.memory.jobs import defer_look
 from app.memory.learn import commit, fingerprints, live, load_facts, prepare
 from app.memory.policy import MAX_ATTEMPTS, Policy, policy_of
 from app.memory.reconcile import Known, Ruling
-from app.memory.usage import count, tokens_this_month
+from app.memory.usage import count, over_budget, spend
 from app.memory.users import lock_user
 from app.memory.write import Outcome, Prepared, close
 from app.models import Fact, Message, Session, User
@@ -47,15 +47,9 @@ log = logger(__name__)
 KNOWN_FACTS: Final = 50
 """Live facts shown to the extractor, so that repeats become confirmations."""
 
-RETRY_AFTER: Final = timedelta(seconds=15)
-PROBE_AFTER: Final = timedelta(minutes=1)
-BUDGET_CHECKED_EVERY: Final = timedelta(minutes=10)
-
 LEASE: Final = timedelta(seconds=60)
 """A claim's life, extended while its holder lives: should its job be lost too, the session is
 looked at again."""
-
-LONGEST_WAIT: Final = timedelta(hours=1)
 
 
 async def look_at(core: Core, scope: Scope, session_id: UUID) -> None:
@@ -81,14 +75,22 @@ async def extract_session(core: Core, scope: Scope, session_id: UUID) -> None:
     try:
         async with _extended(core, claim):
             found = await find(core, claim)
-            _, judge = core.readers_of(claim.policy)
-            prepared = await prepare(core, scope, found.proposals, judge=judge)
+            prepared = await _judged(core, claim, found)
         await _save(core, claim, found, prepared)
     except ModelError as error:
         await _postpone(core, claim, error)
     except Exception:
         log.exception("extraction_failed", session=session_id.hex, attempt=claim.attempt)
         await _fail(core, claim, "internal_error", Usage())
+
+
+async def _judged(core: Core, claim: Claim, found: Found) -> Prepared:
+    _, judge = core.readers_of(claim.policy)
+    try:
+        return await prepare(core, claim.scope, found.proposals, judge=judge)
+    except ModelError as error:
+        error.usage += found.usage
+        raise
 
 
 @asynccontextmanager
@@ -157,10 +159,9 @@ async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
             row.status, row.reason, row.extract_after = "failed", row.reason or "crashed", None
             return None
         policy = await policy_of(tx, core, scope.tenant_id)
-        budget = policy.monthly_token_budget
-        if budget is not None and await tokens_this_month(tx, scope.tenant_id) >= budget:
+        if await over_budget(tx, scope.tenant_id, policy.monthly_token_budget):
             row.status, row.reason = "queued", "monthly_token_budget"
-            row.extract_after = now(tx) + BUDGET_CHECKED_EVERY
+            row.extract_after = now(tx) + core.patience.budget
             await defer_look(tx, scope, session_id, row.extract_after)
             return None
         # Counted before the work: a session that kills its worker must not be tried for ever.
@@ -280,12 +281,7 @@ async def _count(
 
 async def _spend(tx: AsyncSession, row: Session, usage: Usage) -> None:
     """Book what the model cost on the session and on the tenant's month."""
-    spent = {
-        "model_calls": usage.calls,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-    }
-    await count(tx, row.tenant_id, spent)
+    await spend(tx, row.tenant_id, usage)
     row.model_calls += usage.calls
     row.input_tokens += usage.input_tokens
     row.output_tokens += usage.output_tokens
@@ -351,9 +347,7 @@ async def _postpone(core: Core, claim: Claim, error: ModelError) -> None:
                 await _finish(tx, core, claim, held[1], reason=error.code)
         return
     if isinstance(error, ModelUnavailable | ModelMisconfigured):
-        floor = PROBE_AFTER if isinstance(error, ModelMisconfigured) else RETRY_AFTER
-        asked = min(error.retry_after or 0, LONGEST_WAIT.total_seconds())
-        await _wait(core, claim, error, max(timedelta(seconds=asked), floor))
+        await _wait(core, claim, error)
         return
     await _fail(core, claim, error.code, error.usage)
 
@@ -371,11 +365,12 @@ async def _fail(core: Core, claim: Claim, reason: str, usage: Usage) -> None:
             row.status, row.extract_after = "failed", None
             return
         row.status = "queued"
-        row.extract_after = now(tx) + min(RETRY_AFTER * 4 ** (row.failures - 1), LONGEST_WAIT)
+        wait = core.patience.retry * 4 ** (row.failures - 1)
+        row.extract_after = now(tx) + min(wait, core.patience.longest)
         await defer_look(tx, claim.scope, row.id, row.extract_after)
 
 
-async def _wait(core: Core, claim: Claim, error: ModelError, wait: timedelta) -> None:
+async def _wait(core: Core, claim: Claim, error: ModelError) -> None:
     """Put a session back that could not be tried: it costs it nothing but time."""
     async with core.db.tenant(claim.scope.tenant_id) as tx:
         held = await _hold(tx, claim)
@@ -384,5 +379,6 @@ async def _wait(core: Core, claim: Claim, error: ModelError, wait: timedelta) ->
         row = held[1]
         await _spend(tx, row, error.usage)
         row.failures -= 1
-        row.status, row.reason, row.extract_after = "queued", error.code, now(tx) + wait
+        row.status, row.reason = "queued", error.code
+        row.extract_after = now(tx) + core.patience.after(error)
         await defer_look(tx, claim.scope, row.id, row.extract_after)

@@ -6,7 +6,7 @@ Every change locks the user's row first, so that a worker and a person never los
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal
+from typing import Any, Literal
 from uuid import UUID, uuid4
 
 from sqlalchemy import ColumnElement, and_, or_, select, tuple_
@@ -14,12 +14,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
 from app.errors import Conflict, Invalid, NotFound
-from app.llm import Kind
+from app.llm import Judge, Kind
 from app.memory import cursor, guard
 from app.memory.core import Core
+from app.memory.ingest import clamp_time
 from app.memory.learn import commit, prepare
 from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal
+from app.memory.usage import over_budget, spend
 from app.memory.users import ensure_user, find_user, lock_user
 from app.memory.write import Outcome
 from app.models import Evidence, Fact, FactEvent, FactVerdict, Session, User
@@ -28,9 +30,6 @@ from app.text import fingerprint, one_line
 
 Status = Literal["live", "superseded", "quarantined", "expired", "forgotten"]
 Source = Literal["api", "page", "mcp", "import"]
-
-JUDGE_PATIENCE: Final = 2.0
-"""Seconds that a person waits for the judge; then the rules decide."""
 
 NO_FACT = "There is no such fact."
 
@@ -194,6 +193,13 @@ def checked(text: str, kind: Kind, policy: Policy) -> tuple[str, str | None]:
     return said, decision.reason if decision.action == "quarantine" else None
 
 
+async def judge_for(tx: AsyncSession, core: Core, tenant_id: UUID, policy: Policy) -> Judge | None:
+    """Give the tenant's judge; None while its budget is spent."""
+    if await over_budget(tx, tenant_id, policy.monthly_token_budget):
+        return None
+    return core.readers_of(policy)[1]
+
+
 async def add_fact(
     core: Core,
     tenant_id: UUID,
@@ -211,10 +217,13 @@ async def add_fact(
     while the user's memory is not on.
     """
     async with core.db.tenant(tenant_id) as tx:
-        said, quarantine = checked(new.text, new.kind, await policy_of(tx, core, tenant_id))
+        policy = await policy_of(tx, core, tenant_id)
+        said, quarantine = checked(new.text, new.kind, policy)
+        judge = await judge_for(tx, core, tenant_id, policy)
         scope, person = await ensure_user(tx, tenant_id, user)
         require_on(person)
         at = now(tx)
+        valid_from = clamp_time(new.valid_from, at) if new.valid_from else None
     subject = subject_of(said, new.kind)
     proposal = Proposal(
         id=uuid4(),
@@ -225,19 +234,20 @@ async def add_fact(
         fingerprint=fingerprint(said),
         source=source,
         said_at=at,
-        valid_from=new.valid_from,
+        valid_from=valid_from,
         expires_at=new.expires_at,
         pinned=new.pinned,
         extra=new.metadata or {},
         quarantine=quarantine,
     )
-    prepared = await prepare(core, scope, [proposal], patience=JUDGE_PATIENCE)
+    prepared = await prepare(core, scope, [proposal], judge=judge, patience=core.patience.judge)
     async with core.db.tenant(tenant_id) as tx:
         locked = await lock_user(tx, scope)
         if locked is None:
             raise Conflict("The user was erased meanwhile.", code="user_erased")
         require_on(locked)
         outcome = await commit(tx, core, scope, prepared, by=by)
+        await spend(tx, tenant_id, prepared.usage)
         locked.revision += bool(outcome.added)
         kept = [*outcome.added, *outcome.quarantined, *outcome.confirmed]
         fact = await tx.get(Fact, (tenant_id, scope.user_id, kept[0]), populate_existing=True)

@@ -18,6 +18,7 @@ from app.db import Scope, raw_connection
 DUE: Final = "due"
 EXTRACT: Final = "extract"
 EMBED: Final = "embed"
+REJUDGE: Final = "rejudge"
 
 # Only builds the statement: it runs on the caller's connection, this app is never opened.
 _unopened = App(connector=PsycopgConnector())
@@ -38,30 +39,34 @@ async def defer_look(
 
     No lock of the user: a scheduled job that held one would block every later job of that user.
     """
-    await _defer(tx, DUE, scope, session_id, twin=f"due:{session_id.hex}", at=at)
+    await _defer(tx, DUE, scope, twin=f"due:{session_id.hex}", at=at, session_id=session_id)
 
 
 async def defer_extract(tx: AsyncSession, scope: Scope, session_id: UUID) -> None:
     """Extract the session now; the sessions of one user run one after the other."""
-    await _defer(
-        tx, EXTRACT, scope, session_id, twin=f"extract:{session_id.hex}", lock=scope.user_id.hex
-    )
+    twin, lock = f"extract:{session_id.hex}", scope.user_id.hex
+    await _defer(tx, EXTRACT, scope, twin=twin, lock=lock, session_id=session_id)
 
 
 async def defer_embed(tx: AsyncSession, scope: Scope, at: datetime) -> None:
     """Embed the user's facts that have no vector yet, at this time."""
-    await _defer(tx, EMBED, scope, None, twin=f"embed:{scope.user_id.hex}", at=at)
+    await _defer(tx, EMBED, scope, twin=f"embed:{scope.user_id.hex}", at=at)
+
+
+async def defer_rejudge(tx: AsyncSession, scope: Scope, fact_id: UUID, at: datetime) -> None:
+    """Let the judge look at a fact, at this time, that the rules had to decide on."""
+    await _defer(tx, REJUDGE, scope, twin=f"rejudge:{fact_id.hex}", at=at, fact_id=fact_id)
 
 
 async def _defer(
     tx: AsyncSession,
     task: str,
     scope: Scope,
-    session_id: UUID | None,
     *,
     twin: str,
     at: datetime | None = None,
     lock: str | None = None,
+    **ids: UUID,
 ) -> None:
     """Defer a job unless its twin waits; one that waits for a later time is moved to this one.
 
@@ -70,20 +75,19 @@ async def _defer(
     """
     if await _twin_serves(tx, twin, at):
         return
-    job = _unopened.configure_task(
-        task,
-        lock=lock,
-        queueing_lock=twin,
-        schedule_at=at,
-        connection=await raw_connection(tx),
-    )
-    arguments = {"tenant_id": scope.tenant_id.hex, "user_id": scope.user_id.hex}
-    if session_id is not None:
-        arguments["session_id"] = session_id.hex
+    ids |= {"tenant_id": scope.tenant_id, "user_id": scope.user_id}
     try:
-        # In a savepoint: the unique violation would abort the caller's transaction.
+        # In a savepoint: the unique violation would abort the caller's transaction. It is only set
+        # when the connection is asked for inside the block.
         async with tx.begin_nested():
-            await job.defer_async(**arguments)
+            job = _unopened.configure_task(
+                task,
+                lock=lock,
+                queueing_lock=twin,
+                schedule_at=at,
+                connection=await raw_connection(tx),
+            )
+            await job.defer_async(**{name: given.hex for name, given in ids.items()})
     except AlreadyEnqueued:
         return
 

@@ -6,7 +6,8 @@ by the rules, at once and under the lock, so that no race leaves two live facts 
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from datetime import timedelta
 from typing import Any, Final, cast
 from uuid import UUID
 
@@ -14,16 +15,18 @@ from pgvector import HalfVector
 from sqlalchemy import ColumnElement, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db import Scope
+from app.db import Scope, now
 from app.embeddings import EmbedderError, Vector
-from app.llm import Judge, Judgement, ModelError, Pair, Verdict
+from app.llm import Judge, ModelError, ModelRefused, ModelUnavailable, Pair, Usage, Verdict
 from app.memory.core import Core
-from app.memory.reconcile import Known, Proposal, Ruling, as_said, plan
+from app.memory.jobs import defer_rejudge
+from app.memory.pairs import pairs_of
+from app.memory.reconcile import Known, Proposal, Ruling, plan
 from app.memory.users import lock_user
 from app.memory.write import Outcome, Prepared, write
 from app.models import Fact, Unlearned
 from app.rules import RulesJudge
-from app.text import any_word, fold, words
+from app.text import any_word, fold
 
 NEIGHBOURS: Final = 10
 """Most similar facts that each proposal is judged against, besides those of its subject."""
@@ -66,46 +69,61 @@ async def prepare(
     scope: Scope,
     proposals: Sequence[Proposal],
     *,
-    judge: Judge | None = None,
-    patience: float | None = None,
+    judge: Judge | None,
+    patience: timedelta | None = None,
+    apart_from: Collection[UUID] = (),
 ) -> Prepared:
     """Embed and judge proposals against the user's facts and each other, in at most one call.
 
-    After `patience` seconds, or when the judge fails and `patience` is given, the rules decide
-    instead; without it a `ModelError` is the caller's. Holds no connection while it waits.
+    After `patience`, or when the judge fails and `patience` is given, the rules decide for now, as
+    they do without a judge. Without `patience` a `ModelError` is the caller's, but for a refusal,
+    where the rules' word is final: no fact is lost for it. Facts in `apart_from` are not compared
+    with. Holds no connection while it waits.
     """
-    vectors = await _embed(core, proposals)
+    seconds = patience.total_seconds() if patience is not None else None
+    prepared = Prepared(proposals, vectors=await _embed(core, proposals, seconds))
     async with core.db.tenant(scope.tenant_id) as tx:
-        prepared = Prepared(proposals, vectors)
         neighbours = await _neighbours(tx, core, scope, prepared)
-    pairs = _pairs(prepared, neighbours)
+    prepared.seen = {p.id for p in proposals} | {fact.id for _, fact in neighbours}
+    pairs = pairs_of(proposals, [near for near in neighbours if near[1].id not in apart_from])
     if pairs:
-        asked = judge or core.judge
-        judgement, by = await _judge(asked, [pair for _, _, pair in pairs], patience)
-        prepared.usage = judgement.usage
-        for (old, new, _), verdict in zip(pairs, judgement.verdicts, strict=True):
+        verdicts, by = await _judge(prepared, judge, [pair for *_, pair in pairs], seconds)
+        for (old, new, _), verdict in zip(pairs, verdicts, strict=True):
             prepared.rulings[old, new] = Ruling(old, new, verdict, by)
     return prepared
 
 
-async def _embed(core: Core, proposals: Sequence[Proposal]) -> dict[UUID, Vector]:
+async def _embed(
+    core: Core, proposals: Sequence[Proposal], seconds: float | None
+) -> dict[UUID, Vector]:
     try:
-        vectors = await core.embedder.embed([proposal.text for proposal in proposals])
-    except EmbedderError:
+        async with asyncio.timeout(seconds):
+            vectors = await core.embedder.embed([proposal.text for proposal in proposals])
+    except (EmbedderError, TimeoutError):
         return {}  # kept and found by their words; a job embeds them later
     return {proposal.id: vector for proposal, vector in zip(proposals, vectors, strict=True)}
 
 
 async def _judge(
-    judge: Judge, pairs: Sequence[Pair], patience: float | None
-) -> tuple[Judgement, str]:
+    prepared: Prepared, judge: Judge | None, pairs: Sequence[Pair], seconds: float | None
+) -> tuple[Sequence[Verdict], str]:
+    """Give the verdicts and who gave them; note what they cost and whether to ask again."""
     try:
-        async with asyncio.timeout(patience):
-            return await judge.judge(pairs), judge.name
-    except (TimeoutError, ModelError):
-        if patience is None:
+        if judge is None:
+            raise ModelUnavailable
+        async with asyncio.timeout(seconds):
+            judgement = await judge.judge(pairs)
+    except ModelRefused as error:
+        prepared.usage = error.usage
+    except (TimeoutError, ModelError) as error:
+        if judge is not None and seconds is None:
             raise
-    return await _rules.judge(pairs), _rules.name
+        prepared.usage = error.usage if isinstance(error, ModelError) else Usage()
+        prepared.judge_again = True
+    else:
+        prepared.usage = judgement.usage
+        return judgement.verdicts, judge.name
+    return [_rules.relation(pair.old, pair.new) for pair in pairs], _rules.name
 
 
 async def _neighbours(
@@ -209,29 +227,6 @@ async def fingerprints(tx: AsyncSession, scope: Scope) -> frozenset[bytes]:
     )
 
 
-def _pairs(
-    prepared: Prepared, neighbours: Iterable[tuple[int, Known]]
-) -> list[tuple[UUID, UUID, Pair]]:
-    """Pair every proposal with its neighbours, and with earlier proposals that may be about it.
-
-    That is those of the same subject and those that share a word.
-    """
-    proposals = prepared.proposals
-    pairs = [
-        (fact.id, proposals[n].id, Pair(fact.statement(), proposals[n].statement()))
-        for n, fact in neighbours
-        if fact.fingerprint != proposals[n].fingerprint and not proposals[n].quarantine
-    ]
-    ordered = as_said(p for p in proposals if not p.quarantine)
-    bags = {p.id: set(words(p.text)) for p in ordered}
-    for i, new in enumerate(ordered):
-        for old in ordered[:i]:
-            related = old.subject == new.subject or bags[old.id] & bags[new.id]
-            if related and old.fingerprint != new.fingerprint:
-                pairs.append((old.id, new.id, Pair(old.statement(), new.statement())))
-    return pairs
-
-
 async def commit(
     tx: AsyncSession,
     core: Core,
@@ -267,22 +262,27 @@ async def commit(
     decided = plan(
         proposals,
         facts,
-        lambda old, new: prepared.rulings.get((old.id, new.id)) or _rule_on(old, new),
+        lambda old, new: prepared.rulings.get((old.id, new.id)) or rule_on(prepared, old, new),
         unlearned=lambda proposal: proposal.id in unlearned,
         room=room,
     )
-    return await write(tx, core, scope, prepared, decided, by)
+    outcome = await write(tx, core, scope, prepared, decided, by)
+    if prepared.judge_again:
+        for fact_id in outcome.added:
+            await defer_rejudge(tx, scope, fact_id, now(tx) + core.patience.retry)
+    return outcome
 
 
-def _rule_on(old: Known, new: Proposal) -> Ruling | None:
+def rule_on(prepared: Prepared, old: Known, new: Proposal) -> Ruling | None:
     """Judge by rule what no judge saw: a fact that came or changed since `prepare`.
 
     Of a single-valued subject the newer statement holds, where the rules can't tell more.
     """
-    if old.subject != new.subject:
+    is_rival = old.slot is not None and old.slot == new.slot
+    if old.subject != new.subject or (old.id in prepared.seen and not is_rival):
         return None
     verdict = _rules.relation(old.statement(), new.statement())
-    if verdict.relation == "INDEPENDENT" and old.slot is not None and old.slot == new.slot:
+    if verdict.relation == "INDEPENDENT" and is_rival:
         verdict = _ONE_VALUE
     return Ruling(old.id, new.id, verdict, _rules.name)
 

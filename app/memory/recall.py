@@ -193,7 +193,7 @@ async def recall(core: Core, tenant_id: UUID, user: str, question: Question) -> 
         "user_id": user_id,
         "session": None if question.refresh else question.session,
         "digest": incognito_digest(core, user_id, question.session or ""),
-        "model": core.embedder.name,
+        "model": core.embedder.name if vectors else None,
         "vectors": [HalfVector(vector).to_text() for vector in vectors],
         "query": any_word(question.query),
         "searching": bool(question.query.strip()),

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import delete, func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db import Scope
+from app.db import Database, Scope
 from app.errors import Conflict, NotFound
 from app.memory import cursor
 from app.memory.core import Core
@@ -88,10 +88,29 @@ async def retry_session(tx: AsyncSession, tenant_id: UUID, user: str, session: s
     scope, row = await find_session(tx, tenant_id, user, session, lock=True)
     if row.status != "failed":
         raise Conflict("Only a failed session can be retried.", code="session_not_failed")
+    await _retry(tx, scope, row)
+    return Receipt(session, row.status, extract_after=row.extract_after)
+
+
+async def retry_failed(db: Database, tenant_id: UUID) -> int:
+    """Give every failed session of a tenant its tries again; give how many there were."""
+    retried = 0
+    async with db.tenant(tenant_id) as tx:
+        rows = await tx.scalars(
+            select(Session)
+            .where(Session.tenant_id == tenant_id, Session.status == "failed")
+            .with_for_update(skip_locked=True)
+        )
+        for row in rows:
+            await _retry(tx, Scope(tenant_id, row.user_id), row)
+            retried += 1
+    return retried
+
+
+async def _retry(tx: AsyncSession, scope: Scope, row: Session) -> None:
     turns = await tx.scalar(select(func.count()).where(waiting(scope, row.id)))
     row.status, row.reason, row.failures = "queued", None, 0
     await queue_session(tx, scope, row, turns=turns or 0)
-    return Receipt(session, row.status, extract_after=row.extract_after)
 
 
 @dataclass(frozen=True, slots=True)

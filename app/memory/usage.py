@@ -8,6 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import now
+from app.llm import Usage as Cost
 from app.models import Usage
 
 
@@ -33,8 +34,20 @@ async def count(tx: AsyncSession, tenant_id: UUID, counts: Mapping[str, int]) ->
     )
 
 
-async def tokens_this_month(tx: AsyncSession, tenant_id: UUID) -> int:
-    """Give the tokens that the tenant's sessions cost since the month began (UTC)."""
+async def spend(tx: AsyncSession, tenant_id: UUID, cost: Cost) -> None:
+    """Book what the model cost on the tenant's day, in the caller's transaction."""
+    spent = {
+        "model_calls": cost.calls,
+        "input_tokens": cost.input_tokens,
+        "output_tokens": cost.output_tokens,
+    }
+    await count(tx, tenant_id, spent)
+
+
+async def over_budget(tx: AsyncSession, tenant_id: UUID, budget: int | None) -> bool:
+    """Tell whether the tokens since the month began (UTC) have reached the budget, if any."""
+    if budget is None:
+        return False
     spent = await tx.scalar(
         select(func.coalesce(func.sum(Usage.count), 0)).where(
             Usage.tenant_id == tenant_id,
@@ -42,4 +55,4 @@ async def tokens_this_month(tx: AsyncSession, tenant_id: UUID) -> int:
             Usage.name.in_(["input_tokens", "output_tokens"]),
         )
     )
-    return int(spent or 0)
+    return int(spent or 0) >= budget

@@ -28,9 +28,13 @@ class Prepared:
     """Proposals with their vectors and the verdicts on them and the facts there were."""
 
     proposals: Sequence[Proposal]
+    seen: set[UUID] = field(default_factory=set)
+    """Those facts and the proposals: a pair of them that has no verdict was not worth one."""
     vectors: dict[UUID, Vector] = field(default_factory=dict)
     rulings: dict[tuple[UUID, UUID], Ruling] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
+    judge_again: bool = False
+    """The rules decided because the judge gave no answer in time."""
 
 
 @dataclass(slots=True)

@@ -5,28 +5,36 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from app.llm import Candidate, Extraction, Statement, Turn
-from app.rules import slots
+from app.rules.choices import chosen
 from app.rules.judge import understand
 from app.rules.languages import read_foreign
+from app.rules.orders import order
 from app.rules.patterns import INTRODUCED
-from app.rules.orders import chosen, order
+from app.rules.phrases import head, is_passing
 from app.rules.readings import Reading, read
-from app.rules.sentences import Clause, clauses, ends_play, readable, sentences, starts_play
+from app.rules.sentences import Clause, clauses, is_play, readable, sentences
 from app.rules.speech import in_third_person
 from app.rules.subjects import fold, value
 
 MAX_TEXT = 199
 MAX_QUOTE = 300
+_CORRECTION_WORDS = 3
+"""A value that only corrects ("sorry, I meant Porto") is no longer than this."""
+_STATEMENT_WORDS = 3
 
 _UNCERTAIN = re.compile(
-    r"\b(?:maybe|perhaps|probably|possibly|might|may|could|i think|i guess|i suppose|not sure|"
+    r"\b(?:maybe|perhaps|probably|possibly|might|(?<!in )(?<!since )(?-i:may)|could|i think|"
+    r"i guess|i suppose|not sure|"
     r"thinking (?:of|about)|considering|wondering|supposedly|i wish|used to|i'd (?:love|like) to|"
     r"would|wouldn't|almost|nearly|as if|like i'm|feel like|if i|sort of|kind of|apparently|"
     r"debating|tempted|in theory|pretend)\b",
     re.IGNORECASE,
 )
 _STILL_SURE = re.compile(
-    r"\bused to (?:it|the)\b|\bi(?:'d| would) (?:much )?(?:rather|always|prefer)\b|\bkind of (?:music|food)\b",
+    (
+        r"\bused to (?:it|the)\b|\bi(?:'d| would) (?:much )?(?:rather|always|prefer)\b|"
+        r"\bkind of (?:music|food)\b"
+    ),
     re.IGNORECASE,
 )
 _MOMENT = re.compile(
@@ -36,10 +44,14 @@ _MOMENT = re.compile(
 )
 _DECLARES = re.compile(
     r"(?:(?i:i|i'm|i've|we|we're|my|our|the)|[A-Z][\w'-]*)\b(?! (?:following|assistant|system|user|"
-    r"instructions?|rule)\b)(?! (?i:can|may|am (?:allowed|cleared|authori[sz]ed)|have access)\b).{2,160}"
+    r"instructions?|rule)\b)(?! (?i:can|may|am (?:allowed|cleared|authori[sz]ed)|"
+    r"have access)\b).{2,160}"
 )
 _TAKES_BACK = re.compile(
-    r"(?:scratch|ignore|forget|strike|disregard) (?:that|it|what i (?:just )?said)|never ?mind(?: that)?",
+    (
+        r"(?:scratch|ignore|forget|strike|disregard) (?:that|it|what i (?:just )?said)|"
+        r"never ?mind(?: that)?"
+    ),
     re.IGNORECASE,
 )
 _MEANT = re.compile(
@@ -47,7 +59,8 @@ _MEANT = re.compile(
     re.IGNORECASE,
 )
 _NOT_BUT = re.compile(
-    r"(?:i'?m )?not (?P<old>[\w .'-]{2,40}?),? (?:but|only|just|rather) (?P<new>.{2,60})", re.IGNORECASE
+    r"(?:i'?m )?not (?P<old>[\w .'-]{2,40}?),? (?:but|only|just|rather) (?P<new>.{2,60})",
+    re.IGNORECASE,
 )
 
 
@@ -75,13 +88,17 @@ class _Found:
     def candidate(self) -> Candidate:
         said = self.reading
         return Candidate(
-            said.text[:MAX_TEXT], said.kind, said.subject, self.turn.n, self.quote,
+            said.text[:MAX_TEXT],
+            said.kind,
+            said.subject,
+            self.turn.n,
+            self.quote,
             closes=said.closes,
-        )  # fmt: skip
+        )
 
 
 class RulesExtractor:
-    """The keyless `Extractor`: first impressions of plain English, and little of other languages."""
+    """The keyless `Extractor`: plain English, and a little of some other languages."""
 
     name = "rules/1"
 
@@ -93,7 +110,7 @@ class RulesExtractor:
         found: list[_Found] = []
         playing = False
         for turn in turns:
-            playing = (playing and not ends_play(turn.text)) or starts_play(turn.text)
+            playing = is_play(turn.text, before=playing)
             if not playing:
                 _read_turn(turn, found)
         kept = [one.candidate() for one in _once_each(found)]
@@ -109,18 +126,22 @@ def _read_turn(turn: Turn, found: list[_Found]) -> None:
         if reason and reason in piece.text:
             continue
         before = pieces[at - 1].text if at else ""
-        readings = _of_clause(piece, following, before)
+        readings = [
+            replace(reading, subject="name") if reading.subject == INTRODUCED else reading
+            for reading in _of_clause(piece, following, before)
+            if reading.subject != INTRODUCED or _greets(turn.text[: piece.start])
+        ]
         if not readings and found and _corrects(piece, turn, found):
             continue
         for reading in readings:
-            if reading.subject == INTRODUCED:
-                if piece.start == 0 or not _GREETS.fullmatch(turn.text[: piece.start]):
-                    continue
-                reading = replace(reading, subject="name")
             reason = reading.text.partition("; ")[2].rstrip(".")
             quote = turn.text[piece.start : piece.start + min(reading.end, len(piece.text))]
             found.append(_Found(turn, piece, reading, quote))
     found.extend(_foreign(turn) if not pieces or not found or found[-1].turn is not turn else ())
+
+
+def _greets(lead: str) -> bool:
+    return bool(lead and _GREETS.fullmatch(lead))
 
 
 def _of_clause(piece: Clause, following: Clause | None, before: str) -> list[Reading]:
@@ -155,8 +176,15 @@ def _with_reason(rule: Reading, piece: Clause, following: Clause | None) -> Read
 
 def _asked_for(text: str) -> list[Reading]:
     """Anything plain that the user asked to have remembered."""
-    orders = re.match(r"(?:Run|Treat|Store|Export|Skip|Say|Put|Keep|Do|Be|Disregard|Ignore)\b", text)
-    if not _DECLARES.fullmatch(text) or orders or slots.is_passing(text) or len(text.split()) < 3:
+    orders = re.match(
+        r"(?:Run|Treat|Store|Export|Skip|Say|Put|Keep|Do|Be|Disregard|Ignore)\b", text
+    )
+    if (
+        not _DECLARES.fullmatch(text)
+        or orders
+        or is_passing(text)
+        or len(text.split()) < _STATEMENT_WORDS
+    ):
         return []
     said = in_third_person(text)
     known = understand(said)
@@ -174,11 +202,13 @@ def _corrects(piece: Clause, turn: Turn, found: list[_Found]) -> bool:
     if swap:
         old = value(swap["old"])
         target = next((f for f in reversed(found) if f.reading.value == old), None)
-        return bool(target) and _mend(found, target, turn, piece, slots.head(swap["new"]))
+        return bool(target) and _mend(found, target, turn, piece, head(swap["new"]))
     clear = piece.corrects and (found[-1].turn is turn or _MEANT.search(turn.text[:200]))
-    bare = re.sub(r"^(?:in|at|to|a|an|the) |,? (?:not|instead of) .*$|,? (?:instead|now)$", "", text)
-    new = slots.head(bare)
-    if not clear or new != bare or len(new.split()) > 3 or not new[:1].isupper():
+    bare = re.sub(
+        r"^(?:in|at|to|a|an|the) |,? (?:not|instead of) .*$|,? (?:instead|now)$", "", text
+    )
+    new = head(bare)
+    if not clear or new != bare or len(new.split()) > _CORRECTION_WORDS or not new[:1].isupper():
         return False
     return _mend(found, found[-1], turn, piece, new)
 

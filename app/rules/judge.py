@@ -4,14 +4,16 @@ Strict: whatever the table can't place on both sides is INDEPENDENT.
 """
 
 import re
-from dataclasses import replace
 from collections.abc import Sequence
+from dataclasses import replace
 
-from app.llm import Judgement, Kind, Pair, Relation, Statement, Verdict
-from app.rules.orders import chosen, order, rule_of
+from app.llm import Judgement, Kind, Pair, Statement, Verdict
+from app.rules.choices import chosen
 from app.rules.languages import read_foreign
+from app.rules.orders import order, rule_of
 from app.rules.readings import Reading, read
 from app.rules.subjects import (
+    GIVEN_UP,
     TOOL_SUBJECT,
     canonical,
     fold,
@@ -32,9 +34,12 @@ _COPULA = re.compile(
 ANY = "moved"
 """The manner of a text that tells the new place and not what was there."""
 _VERBS = {
-    "was moved to": ANY, "were moved to": ANY, "is now on": "is on", "was rewritten in": "written",
+    "was moved to": ANY,
+    "were moved to": ANY,
+    "is now on": "is on",
+    "was rewritten in": "written",
     "is written in": "written",
-}  # fmt: skip
+}
 _NAMED = re.compile(r"[A-ZÀ-Þ]\w|\d")
 
 
@@ -54,18 +59,30 @@ def understand(text: str) -> Reading | None:
 
 
 def _copula(text: str) -> Reading | None:
-    """ "The plan is Pro": a definite thing has one such value, if that is a name or a number."""
+    """Read "The plan is Pro": a definite thing is one such, if that is a name or a number."""
     found = _COPULA.fullmatch(text)
-    if not found or re.match(r"(?:it|this|that|there|what|he|she|they|who)\b", text, re.I):
+    if not found or re.match(r"(?:it|this|that|there|what|he|she|they|who)\b", text, re.IGNORECASE):
         return None
-    subject = canonical(re.sub(r"^(?:the |my |our |their )?(?:new |current )?", "", found["subject"], flags=re.I))
+    subject = canonical(
+        re.sub(
+            r"^(?:the |my |our |their )?(?:new |current )?",
+            "",
+            found["subject"],
+            flags=re.IGNORECASE,
+        )
+    )
     if not _NAMED.search(found["value"]) and not is_single_valued(subject):
         return None
     verb = found["verb"].lower()
     return Reading(
-        subject, value(found["value"]), "preference", text, len(text),
-        changed="moved" in verb or " now " in f" {text} ", manner=_VERBS.get(verb, verb),
-    )  # fmt: skip
+        subject,
+        value(found["value"]),
+        "preference",
+        text,
+        len(text),
+        changed="moved" in verb or " now " in f" {text} ",
+        manner=_VERBS.get(verb, verb),
+    )
 
 
 def subject_of(text: str, kind: Kind) -> str:
@@ -75,7 +92,14 @@ def subject_of(text: str, kind: Kind) -> str:
         return found.subject
     copula = _COPULA.fullmatch(text.strip().rstrip(".! ")[:400])
     if copula:
-        return canonical(re.sub(r"^(?:the |my |our |their )?(?:new |current )?", "", copula["subject"], flags=re.I))
+        return canonical(
+            re.sub(
+                r"^(?:the |my |our |their )?(?:new |current )?",
+                "",
+                copula["subject"],
+                flags=re.IGNORECASE,
+            )
+        )
     return " ".join(words(text)[:3]) or kind
 
 
@@ -117,18 +141,22 @@ def _compare(was: Reading, says: Reading) -> Verdict:
         return _REPLACED
     if not related:
         return _APART
-    same = was.value == says.value
-    if says.closes:
-        if not was.closes and was.likes != says.likes and (same or not says.value):
-            return _ENDED
-        return _SAME_VALUE if same and was.closes else _UNSURE
-    if was.closes:
+    if says.closes or was.closes:
+        return _ending(was, says)
+    if was.value != says.value:
+        return _other_value(was, says)
+    if _numbers(was.text) != _numbers(says.text):
         return _UNSURE
-    if same and _numbers(was.text) != _numbers(says.text):
-        return _UNSURE
-    if same:
-        return _SAME_VALUE if was.likes == says.likes else _OPPOSITE
-    return _other_value(was, says)
+    return _SAME_VALUE if was.likes == says.likes else _OPPOSITE
+
+
+def _ending(was: Reading, says: Reading) -> Verdict:
+    same = was.value == says.value or was.value.startswith(f"{says.value} ")
+    if says.subject == GIVEN_UP and says.value:
+        same = set(says.value.split()) <= set(was.value.split())
+    if says.closes and not was.closes and was.likes != says.likes and (same or not says.value):
+        return _ENDED
+    return _SAME_VALUE if same and was.closes and says.closes else _UNSURE
 
 
 def _numbers(text: str) -> list[str]:
@@ -145,8 +173,8 @@ def _other_value(was: Reading, says: Reading) -> Verdict:
         return _UNSURE
     if not (was.likes and says.likes) or not (was.value and says.value):
         return _UNSURE
-    refined = set(was.value.split()) <= set(says.value.split()) or set(says.value.split()) <= set(was.value.split())
-    if refined:
+    held, told = set(was.value.split()), set(says.value.split())
+    if held <= told or told <= held:
         return _UNSURE
     one_value = is_single_valued(says.subject) or says.subject.startswith("favourite ")
     one_relation = bool(was.manner) and says.manner in (was.manner, ANY)

@@ -30,46 +30,95 @@ _ROWS: tuple[tuple[str, str, str, Kind], ...] = (
     (r"(?:ich )?(?:wohne|lebe) (?:jetzt |derzeit |seit \w+ )?in", _PLACE, "home city", "profile"),
     (r"ich arbeite (?:jetzt )?bei", _ORG, "employer", "profile"),
     (r"ich arbeite als", _ROLE, "role", "profile"),
-    (r"(?:bitte )?(?:antworte?|schreibe?)(?: mir)?(?: bitte)?(?: immer| nur| ab jetzt)? auf", _TONGUE, "answer language", "constraint"),
+    (
+        (
+            r"(?:bitte )?(?:antworte?|schreibe?)(?: mir)?(?: bitte)?(?: immer| nur|"
+            r" ab jetzt)? auf"
+        ),
+        _TONGUE,
+        "answer language",
+        "constraint",
+    ),
     # Spanish
     (r"me llamo|mi nombre es", _NAME, "name", "profile"),
     (r"(?:yo )?vivo en|me mudé a", _PLACE, "home city", "profile"),
     (r"(?:yo )?trabajo en", _ORG, "employer", "profile"),
     (r"(?:yo )?trabajo como", _ROLE, "role", "profile"),
-    (r"(?:por favor,? )?(?:responde|respóndeme|contesta|contéstame)(?: siempre| por favor)? en", _TONGUE, "answer language", "constraint"),
+    (
+        (
+            r"(?:por favor,? )?(?:responde|respóndeme|contesta|contéstame)(?: siempre|"
+            r" por favor)? en"
+        ),
+        _TONGUE,
+        "answer language",
+        "constraint",
+    ),
     # French
     (r"je m'appelle|mon nom est", _NAME, "name", "profile"),
     (r"(?:j'habite|je vis)(?: maintenant)? (?:à|a|en|au)", _PLACE, "home city", "profile"),
     (r"je travaille chez", _ORG, "employer", "profile"),
     (r"je travaille comme|je travaille en tant que", _ROLE, "role", "profile"),
-    (r"(?:merci de |s'il te plaît,? )?(?:réponds|répondez|répondre)(?:-moi)?(?: toujours)? en", _TONGUE, "answer language", "constraint"),
+    (
+        (
+            r"(?:merci de |s'il te plaît,? )?(?:réponds|répondez|"
+            r"répondre)(?:-moi)?(?: toujours)? en"
+        ),
+        _TONGUE,
+        "answer language",
+        "constraint",
+    ),
     # Romanian
     (r"mă numesc|ma numesc|mă cheamă|ma cheama|numele meu este", _NAME, "name", "profile"),
-    (r"(?:eu )?(?:locuiesc|stau|trăiesc)(?: acum)? (?:în|in|la)|m-am mutat (?:la|în|in)", _PLACE, "home city", "profile"),
+    (
+        r"(?:eu )?(?:locuiesc|stau|trăiesc)(?: acum)? (?:în|in|la)|m-am mutat (?:la|în|in)",
+        _PLACE,
+        "home city",
+        "profile",
+    ),
     (r"(?:eu )?lucrez la", _ORG, "employer", "profile"),
     (r"(?:eu )?lucrez ca", _ROLE, "role", "profile"),
-    (r"(?:te rog(?: să)? )?(?:răspunde|răspunde-mi|raspunde|răspunzi)(?: mereu| întotdeauna)? (?:în|in)(?: limba)?", _TONGUE, "answer language", "constraint"),
+    (
+        (
+            r"(?:te rog(?: să)? )?(?:răspunde|răspunde-mi|raspunde|răspunzi)(?: mereu|"
+            r" întotdeauna)? (?:în|in)(?: limba)?"
+        ),
+        _TONGUE,
+        "answer language",
+        "constraint",
+    ),
     # Portuguese
     (r"(?:o )?meu nome é|(?:eu )?me chamo|chamo-me", _NAME, "name", "profile"),
     (r"(?:eu )?(?:moro|vivo) em|mudei-me para|me mudei para", _PLACE, "home city", "profile"),
     (r"(?:eu )?trabalho (?:na|no)", _ORG, "employer", "profile"),
     (r"(?:eu )?trabalho como", _ROLE, "role", "profile"),
-    (r"(?:por favor,? )?(?:responde|responda)(?:-me)?(?: sempre)? em", _TONGUE, "answer language", "constraint"),
+    (
+        r"(?:por favor,? )?(?:responde|responda)(?:-me)?(?: sempre)? em",
+        _TONGUE,
+        "answer language",
+        "constraint",
+    ),
     # Italian
     (r"mi chiamo|il mio nome è", _NAME, "name", "profile"),
     (r"(?:io )?(?:abito|vivo) a|mi sono trasferit[oa] a", _PLACE, "home city", "profile"),
     (r"(?:io )?lavoro (?:per|presso|da)", _ORG, "employer", "profile"),
     (r"(?:io )?lavoro come", _ROLE, "role", "profile"),
-    (r"(?:per favore,? )?(?:rispondi|rispondimi)(?: sempre)? in", _TONGUE, "answer language", "constraint"),
-)  # fmt: skip
+    (
+        r"(?:per favore,? )?(?:rispondi|rispondimi)(?: sempre)? in",
+        _TONGUE,
+        "answer language",
+        "constraint",
+    ),
+)
 _TABLE = tuple(
     (re.compile(rf"(?:{lead}) (?P<rest>.{{1,80}})", re.IGNORECASE), slot, subject, kind)
     for lead, slot, subject, kind in _ROWS
 )
+_ROLE_WORDS = 4
 _ANY = re.compile("|".join(lead for lead, *_ in _ROWS), re.IGNORECASE)
 _JOINTS = re.compile(r" ?[,;:] ?| (?:und|y|et|și|si|e|aber|pero|mais|dar|ma|mas) (?=\w)|[.!?]+ ?")
 _GREETING = re.compile(
-    r"(?:(?:hallo|hi|hola|salut|bonjour|bună|buna|olá|ola|oi|ciao|hey|und|y|et|și|e)[,!]? )+", re.I
+    r"(?:(?:hallo|hi|hola|salut|bonjour|bună|buna|olá|ola|oi|ciao|hey|und|y|et|și|e)[,!]? )+",
+    re.IGNORECASE,
 )
 _FOREIGN_FOLLOWERS = re.compile(
     r" (?:und|y|et|și|si|e|aber|pero|mais|seit|desde|depuis|de|din|da|con|mit|avec|cu|com|por|als|"
@@ -117,9 +166,9 @@ def _of(piece: str) -> Reading | None:
 
 def _held(slot: str, said: str) -> str | None:
     if slot == _TONGUE:
-        return _ONE_NAME.get(said.split()[0].strip(".,!").lower())
+        return _ONE_NAME.get(said.split(maxsplit=1)[0].strip(".,!").lower())
     if slot == _ROLE:
-        return value(said) if len(said.split()) <= 4 else None
+        return value(said) if len(said.split()) <= _ROLE_WORDS else None
     if slot != _NAME and not said[:1].isupper():
         return None
     values = slots.READERS[slot](said)

@@ -4,6 +4,11 @@ Lists stay short on purpose: a word belongs here only if taking it wrongly would
 a wrong fact.
 """
 
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
 _TOOLS = {
     "database": "postgres=postgresql=pg=postgre mysql mariadb mongodb=mongo sqlite planetscale "
     "cockroachdb=cockroach oracle sql_server=mssql dynamodb cassandra supabase neon firestore "
@@ -55,34 +60,35 @@ def _read_tools() -> dict[str, tuple[str, str]]:
     for category, words in _TOOLS.items():
         for word in words.split():
             names = [name.replace("_", " ") for name in word.split("=")]
-            known.update({name: (names[0], category) for name in names})
+            known.update(dict.fromkeys(names, (names[0], category)))
     return known
 
 
 TOOLS = _read_tools()
 """Folded name -> (one spelling for all its aliases, category)."""
 
-LANGUAGES = frozenset(
+LANGUAGES = _words(
     "english german french spanish portuguese italian romanian dutch polish czech slovak hungarian "
     "greek turkish russian ukrainian bulgarian serbian croatian slovenian bosnian albanian swedish "
     "norwegian danish finnish icelandic estonian latvian lithuanian irish welsh catalan basque "
     "galician arabic hebrew persian farsi urdu hindi bengali punjabi tamil telugu marathi gujarati "
     "thai vietnamese indonesian malay tagalog filipino japanese korean chinese mandarin cantonese "
     "swahili amharic yoruba igbo hausa zulu afrikaans esperanto latin georgian armenian "
-    "deutsch français español português italiano română romana nederlands polski".split()
+    "deutsch français español português italiano română romana nederlands polski"
 )
 
-DEMONYMS = LANGUAGES | frozenset(
+DEMONYMS = LANGUAGES | _words(
     "american british canadian australian austrian swiss belgian scottish brazilian mexican "
     "argentinian colombian chilean peruvian indian pakistani egyptian moroccan nigerian kenyan "
     "ghanaian ethiopian european african asian israeli iranian iraqi lebanese syrian bavarian "
-    "catholic muslim christian jewish buddhist hindu atheist".split()
+    "catholic muslim christian jewish buddhist hindu atheist"
 )
 
 _PLACES = (
     "amsterdam athens atlanta austin barcelona basel beijing belgrade bergen berlin bern bilbao "
     "birmingham bogota bologna bonn bordeaux boston bratislava bremen bristol brno brussels "
-    "bucharest budapest cairo cardiff chicago cluj cluj-napoca cologne copenhagen cork dallas delhi "
+    "bucharest budapest cairo cardiff chicago cluj cluj-napoca cologne copenhagen "
+    "cork dallas delhi "
     "denver detroit dresden dubai dublin düsseldorf edinburgh florence frankfurt galway gdansk "
     "geneva genoa ghent glasgow gothenburg graz hamburg hanover helsinki houston iasi iași "
     "innsbruck istanbul jakarta kiev kyiv krakow kraków lagos lausanne leeds leipzig lille lima "
@@ -97,27 +103,47 @@ _PLACES = (
     "china australia europe america scotland estonia latvia lithuania croatia serbia bulgaria "
     "turkey ukraine brooklyn"
 )
-PLACES = frozenset(_PLACES.split()) | {
-    "new york", "san francisco", "los angeles", "hong kong", "tel aviv", "new zealand",
-    "buenos aires", "sao paulo", "são paulo", "cape town", "mexico city", "the hague",
-    "the netherlands", "the uk", "the us", "the usa", "united kingdom", "united states",
-}  # fmt: skip
+PLACES = _words(_PLACES) | {
+    "new york",
+    "san francisco",
+    "los angeles",
+    "hong kong",
+    "tel aviv",
+    "new zealand",
+    "buenos aires",
+    "sao paulo",
+    "são paulo",
+    "cape town",
+    "mexico city",
+    "the hague",
+    "the netherlands",
+    "the uk",
+    "the us",
+    "the usa",
+    "united kingdom",
+    "united states",
+}
 """Only where a sentence alone doesn't tell a place from a company or a product."""
 
 RELATIVES = (
-    "wife|husband|spouse|partner|girlfriend|boyfriend|fiancée?|daughter|son|kids?|child|children|"
+    "(?:step-?|grand)?(?:daughter|son|child|children|mother|father|mum|mom|dad)|wife|husband|spouse|partner|girlfriend|boyfriend|fiancée?|daughter|son|kids?|child|children|"
     "baby|mother|mom|mum|father|dad|parents?|brother|sister|siblings?|grandmother|grandfather|"
     "grandma|grandpa|aunt|uncle|niece|nephew|cousin|twins?|stepson|stepdaughter|mother-in-law|"
     "father-in-law"
 )
 PETS = (
     "dog|cat|puppy|kitten|parrot|rabbit|hamster|horse|pony|tortoise|turtle|goldfish|bird|budgie|"
-    "ferret|guinea pig|snake|lizard|gecko|chicken|hen|greyhound|labrador|retriever|shepherd|terrier|collie|spaniel|corgi|pug|husky|doberman|mutt|tabby|siamese|beagle|poodle|dachshund"
+    "ferret|guinea "
+    "pig|snake|lizard|gecko|chicken|hen|greyhound|labrador|retriever|shepherd|terrier|"
+    "collie|spaniel|corgi|pug|husky|doberman|mutt|tabby|siamese|beagle|poodle|dachshund"
 )
 
 ATTRIBUTES = (
-    "manager|boss|team lead|supervisor|birthday|time ?zone|editor|laptop|phone|car|bike|keyboard|"
-    "shell|browser|operating system|os|terminal|default branch|main branch|git default branch|"
+    "manager|boss|team lead|supervisor|birthday|time ?zone|editor|laptop|phone|router|printer|"
+    "camera|tablet|watch|computer|desktop|monitor|tv|piano|guitar|nas|car|bike|keyboard|"
+    "fiscal year|financial year|school year|semester|lease|visa|passport|studio|shop|clinic|"
+    "workshop|farm|shell|browser|operating system|os|terminal|default branch|main branch|"
+    "git default branch|"
     "job title|title|role|occupation|profession|job|employer|company|plan|budget|stack|"
     "tech stack|tech lead|product|team|team name|website|blog|pronouns|native language|"
     "mother tongue|first language|surname|last name|first name|nickname|instrument|hobby|"
@@ -133,7 +159,7 @@ ATTRIBUTES = (
 )
 """What "my … is …" may be about: things that stay true for months."""
 
-NOT_NAMES = frozenset(
+NOT_NAMES = _words(
     "a an the not so very just really new here there back sure sorry glad happy sad tired afraid "
     "fine good great ok okay done ready late early busy stuck lost confused curious interested "
     "looking trying working going using getting having making building writing learning thinking "
@@ -144,27 +170,88 @@ NOT_NAMES = frozenset(
     "excited worried pretty quite too as well right wrong serious kidding joking broke based "
     "batman god king queen him it that this what which who me us them legit dead alive allergic "
     "afk remote freelance self-employed retired unemployed monday tuesday wednesday thursday "
-    "friday saturday sunday windows linux mac android ios".split()
+    "friday saturday sunday windows linux mac android ios"
 )
 
 ROLE_ENDINGS = (
-    "er", "or", "ist", "ian", "eer", "consultant", "accountant", "assistant", "attendant", "student",
-    "agent", "president", "superintendent", "lieutenant", "sergeant", "resident", "civil servant", "nurse", "chef", "cook", "lead", "architect",
-    "analyst", "founder", "ceo", "cto", "cfo", "coo", "pm", "dba", "sre", "dev", "devops", "head",
-    "intern", "clerk", "judge", "pilot", "professor", "engineer", "apprentice", "mechanic", "coach",
-    "phd", "postdoc", "student", "teacher", "guide", "guard", "vet", "midwife", "surgeon", "admin",
-    "sysadmin", "academic", "associate", "executive", "ops", "officer", "dad", "secretary", "boss",
-    "translator", "specialist", "scientist", "scrum master", "fellow", "diplomat", "representative",
-    "carpenter", "plumber", "mum", "mom", "tech",
-)  # fmt: skip
-NOT_ROLES = frozenset(
+    "er",
+    "or",
+    "ist",
+    "ian",
+    "eer",
+    "consultant",
+    "accountant",
+    "assistant",
+    "attendant",
+    "student",
+    "agent",
+    "president",
+    "superintendent",
+    "lieutenant",
+    "sergeant",
+    "resident",
+    "civil servant",
+    "nurse",
+    "chef",
+    "cook",
+    "lead",
+    "architect",
+    "analyst",
+    "founder",
+    "ceo",
+    "cto",
+    "cfo",
+    "coo",
+    "pm",
+    "dba",
+    "sre",
+    "dev",
+    "devops",
+    "head",
+    "intern",
+    "clerk",
+    "pilot",
+    "professor",
+    "engineer",
+    "apprentice",
+    "mechanic",
+    "coach",
+    "phd",
+    "postdoc",
+    "student",
+    "teacher",
+    "guide",
+    "guard",
+    "vet",
+    "midwife",
+    "surgeon",
+    "admin",
+    "sysadmin",
+    "academic",
+    "associate",
+    "executive",
+    "ops",
+    "officer",
+    "secretary",
+    "translator",
+    "specialist",
+    "scientist",
+    "scrum master",
+    "fellow",
+    "diplomat",
+    "representative",
+    "carpenter",
+    "plumber",
+    "tech",
+)
+NOT_ROLES = _words(
     "customer user subscriber member lover sucker believer beginner newcomer outsider loser winner "
     "idiot genius monster morning another other bother matter number letter order owner speaker "
     "fighter sleeper eater drinker smoker thinker joker stranger newer client patient different "
     "decent silent current recent giant mutant elephant parent gamer reader starter former latter "
     "hater liker sinner quitter survivor traitor better brother sister father mother daughter "
     "vegetarian minor senior junior person follower supporter foreigner neither either over after "
-    "pescatarian flexitarian human european italian romanian austrian cancer bit".split()
+    "pescatarian flexitarian human european italian romanian austrian cancer bit"
 )
 
 MOODS = (

@@ -11,6 +11,7 @@ is what lets the judge compare facts from anywhere. The notation:
 
 The first line that fits wins, so special ones stand above general ones.
 """
+# ruff: noqa: E501 - one line a pattern: a wrapped table can't be scanned
 
 from dataclasses import dataclass
 
@@ -61,7 +62,7 @@ _HABIT = (
     "[cycle]|[carry]|[stay]|[listen]|[watch]|[sleep]|[walk]|[bring]|[pack]"
 )
 _OFTEN = r"(?:really |absolutely |also |always |just |do |usually |generally |much |strongly )*"
-_BY = r"(?:by|before|this year|next year|some ?day|one day|eventually|within|in (?:the )?(?:spring|summer|autumn|fall|winter|20\d\d))"
+_BY = r"(?:by|before|this year|next year|some ?day|one day|eventually|within|in (?:the )?(?:spring|summer|autumn|fall|winter|20\d\d|january|february|march|april|may|june|july|august|september|october|november|december))"
 
 ROWS: tuple[Row, ...] = (
     # Who the user is
@@ -77,8 +78,11 @@ ROWS: tuple[Row, ...] = (
     Row(r"{Name} here", INTRODUCED, "profile", "Name is {Name}.", bare=True),
     Row(r"my pronouns are {rest}", "pronouns", "profile", "Pronouns are {rest}."),
     Row(r"I [be] (?P<rest>\d\d)(?: years old| yo\b|$)", "age", "profile", "Is {rest} years old."),
+    Row(r"I (?:just )?turned (?P<rest>\d\d)\b", "age", "profile", "Is {rest} years old."),
+    Row(r"I (?:[be]|became) (?P<rest>an? (?:proud |new |single )?(?:dad|mum|mom|mother|father|parent|grandparent|grandma|grandpa))\b", "family", "profile", "Is {rest}."),
+    Row(r"I [be] (?:in|on) (?:the )?(?P<rest>(?-i:[A-Z])\w+(?: (?-i:[A-Z])\w+)?) time(?: ?zone)?", "time zone", "profile", "Time zone is {rest}."),
     Row(r"I [be] (?P<rest>married|divorced|single|engaged|widowed)\b(?! (?:out|thread|core|file))", "marital status", "profile", "Is {rest}."),
-    Row(r"I [be] (?P<rest>left-handed|an? early bird|a night owl|(?:not )?a morning person|colou?r-?blind)", "habits", "profile", "Is {rest}."),
+    Row(r"I [be] (?P<rest>left[- ]handed|right[- ]handed|an? early bird|a night owl|(?:not )?a morning person|colou?r-?blind)", "habits", "profile", "Is {rest}."),
     Row(r"I (?:was|were) born in {place}", "origin", "profile", "Was born in {place}."),
     Row(r"(?:was )?born in {place}", "origin", "profile", "Was born in {place}."),
     Row(r"I (?:come|comes|[be]) (?:originally )?from {Place}", "origin", "profile", "Is from {Place}."),
@@ -92,8 +96,8 @@ ROWS: tuple[Row, ...] = (
     Row(r"based in {place}", "home city", "profile", "Lives in {place}."),
     Row(r"my (?:home (?:city|town)|city|current city) is {place}", "home city", "profile", "Lives in {place}."),
     Row(r"(?:i|user)(?: have| has| just| recently)* (?:moved|relocated) (?:here |over |back )?from {oldplace} to {Place}", "home city", "profile", "Moved from {oldplace} to {Place}.", changes=True),
-    Row(r"we (?:(?:have|just|recently|finally) )*(?:moved|relocated) (?:here |over |back |house )?(?:from .{2,30} )?to {City}", "home city", "profile", "Moved to {City}.", changes=True),
-    Row(r"(?:(?:i|user) )?(?:(?:have|has|just|recently|finally) )*(?:moved|relocated) (?:here |over |back |house )?(?:to|into) {Place}", "home city", "profile", "Moved to {Place}.", changes=True),
+    Row(r"we (?:(?:have|just|recently|finally) )*(?:moved|relocated) (?:here |over |back |house )?(?:from .{2,30} )?to {City}", "home city", "profile", "Lives in {City}.", changes=True),
+    Row(r"(?:(?:i|user) )?(?:(?:have|has|just|recently|finally) )*(?:moved|relocated) (?:here |over |back |house )?(?:to|into) {Place}", "home city", "profile", "Lives in {Place}.", changes=True),
     Row(r"moved from {oldplace} to {Place}", "home city", "profile", "Moved from {oldplace} to {Place}.", changes=True),
     Row(r"my (?:family and i|wife and i|husband and i|partner and i) (?:live in|moved to) {place}", "home city", "profile", "Lives in {place}."),
     # Work
@@ -145,8 +149,10 @@ ROWS: tuple[Row, ...] = (
     Row(r"my (?:main |big |biggest |long-term |personal |ultimate |only )?(?:goal|aim|target|dream|new year's resolution)(?: (?:for|this) [\w ]{1,20})? is (?:to )?{rest}", "goals", "goal", "Goal is to {rest}."),
     Row(r"I [be] trying to (?P<rest>(?:learn|quit|lose|save|get better at|become|eat|cut down|stop|finish my) .*)", "goals", "goal", "Is trying to {rest}."),
     Row(rf"I (?:[want]|[hope]|[plan]|[aim]|would like|[intend]|[be] planning|[be] aiming|[be] going) to (?P<rest>(?!sell|buy|cancel|fix|book|send|return|order|submit|see|watch).* {_BY}\b.*)", "goals", "goal", "Wants to {rest}."),
+    Row(r"I (?:[want]|would like) to (?P<rest>(?:learn|become|master|get (?:better|fit|fitter|promoted|certified)|improve my|lose|quit|save up|retire|write a (?:book|novel)|start (?:my own|a) (?:business|company)|run (?:a|my first|the) (?:half[- ]?)?marathon|buy a (?:house|home|flat))\b.*)", "goals", "goal", "Wants to {rest}."),
     # Stack and tools
-    Row(r"I (?:have |has |just |recently |finally |fully |also )*(?:migrated|switched|changed|went|converted|upgraded|transitioned) (?:\w+ ){0,4}?from {old} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
+    Row(r"I (?:have |has |just |recently |finally |fully |also )*(?:migrated|switched|changed|went|converted|upgraded|transitioned|ended up (?:moving|migrating|switching)|finished (?:moving|migrating)) (?:\w+ ){0,4}?from {old} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
+    Row(r"I (?:have |has |just |recently |finally |fully |also )*moved (?:our|my|the|all|everything|every) ?(?:[\w-]+ ){0,3}?from {old} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
     Row(r"I (?:have |has |just |recently |finally |fully |also )*moved (?:\w+ ){0,4}?from {old} (?:over )?to {known}", ANY_TOOL, "preference", "Switched from {old} to {known}.", changes=True),
     Row(r"I (?:have |has |just |recently |finally |fully |also )*moved (?:\w+ ){0,4}?from {oldknown} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {oldknown} to {tools}.", changes=True),
     Row(r"(?:migrated|switched|moved) from {old} to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True, bare=True),
@@ -159,12 +165,13 @@ ROWS: tuple[Row, ...] = (
     Row(r"my (?:tech )?stack (?:is|consists of|includes) {tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
     Row(r"I [be] (?:all |now |still |mostly |currently )*(?:on|running|using) {tools} (?:now|these days|nowadays)", ANY_TOOL, "preference", "Now uses {tools}.", weak=True, changes=True),
     Row(r"I [use] (?P<rest>(?:the |a )?(?:dark|light) (?:mode|theme).*|metric.*|imperial.*|tabs.*|\w+ spaces.*|celsius|fahrenheit)", "likes", "preference", "Uses {rest}."),
-    Row(r"I (?:[use]|[run](?: on| everything on)?|[deploy] (?:on|to|with)|[host] (?:\w+ )?on|[code] in|[write] (?:\w+ )?in|[rely] on|[work] (?:mostly |mainly )?(?:with|in)) {tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
+    Row(r"I (?:[use]|[run](?: on| everything on)?|[deploy] (?:on|to|with)|[host] (?:\w+ )?on|[code] in|[write] (?:\w+ ){0,3}in|[rely] on|[work] (?:mostly |mainly )?(?:with|in)) {tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
     Row(r"I (?:[cache]|[log]|[store] (?:\w+ ){1,3}|[track] (?:\w+ ){1,3}|[document] (?:\w+ ){1,3}|[monitor] (?:\w+ ){0,3}) ?(?:in|with|on) {known}", ANY_TOOL, "preference", "Uses {known}.", weak=True),
     Row(r"I have been (?:on|using|running|running on) {known}", ANY_TOOL, "preference", "Uses {known}.", weak=True),
     Row(r"I [be] (?:all |now |still |mostly |currently )*(?:on|running|running on) (?!.*\b(?:in|inside|on) (?:the|a|this|my)\b){known}", ANY_TOOL, "preference", "Uses {known}.", weak=True),
     Row(r"(?:we|we are|the team is) (?:all |now |still |mostly |currently )*(?:are )?(?:on|running on) (?!.*\b(?:in|inside|on) (?:the|a|this|my)\b){tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
     Row(r"I [be] (?:all |now |still |mostly |currently )*using (?!.*\b(?:in|inside|on) (?:the|a|this|my)\b){tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
+    Row(r"(?:my|our) (?:team|company|department|office|lab|school) [use] {tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
     Row(r"(?P<who>we) use {practice}", "tools", "preference", "Uses {practice}.", weak=True),
     Row(r"uses {practice}", "tools", "preference", "Uses {practice}.", weak=True),
     Row(r"my (?P<attr>tests|test suite|backend|frontend|back end|front end|api|services?|login service|app|mobile app|code|codebase) (?:is|are|was|were) (?:all |mostly |now )*(?:re)?(?:written|built|done) (?:in|with|on) (?P<rest>.*)", "@attr", "preference", "{Attr} is written in {rest}.", manner="written"),
@@ -174,7 +181,7 @@ ROWS: tuple[Row, ...] = (
     Row(rf"I {_OFTEN}[like] {{thing}} (?:better|more) than (?P<over>[^,]{{1,60}})", "likes", "preference", "Prefers {thing} over {over}.", manner="over"),
     Row(rf"I (?:would|'d) {_OFTEN}(?:always )?(?:rather (?:have|get|use|take)|prefer) {{thing}}", "likes", "preference", "Prefers {thing}."),
     Row(rf"I {_OFTEN}[prefer] (?:the )?(?P<thing>.*)", "likes", "preference", "Prefers {thing}."),
-    Row(rf"I (?:don't|do not|dont|doesn't|does not) (?:really |particularly |much )?(?:like|enjoy|care for) {{liked}}", "likes", "preference", "Dislikes {liked}.", likes=False),
+    Row(r"I (?:don't|do not|dont|doesn't|does not) (?:really |particularly |much )?(?:like|enjoy|care for) {liked}", "likes", "preference", "Dislikes {liked}.", likes=False),
     Row(rf"I {_OFTEN}(?:[hate]|[dislike]|[detest]|[loathe]|can't stand|cannot stand|can't bear) {{liked}}", "likes", "preference", "Dislikes {liked}.", likes=False),
     Row(r"I [be] not (?:a (?:big |huge )?fan of|into|fond of) {liked}", "likes", "preference", "Dislikes {liked}.", likes=False),
     Row(r"I [be] (?:really |also )?(?:a (?:big |huge |massive )?fan of|into|fond of|passionate about) {liked}", "likes", "preference", "Likes {liked}."),
@@ -187,9 +194,11 @@ ROWS: tuple[Row, ...] = (
     Row(r"I [be] (?:severely |mildly |very |badly )?allergic to {things}", "allergies", "constraint", "Allergic to {things}."),
     Row(r"I [have] an? (?:severe |bad |mild )?(?P<rest>[\w ]{2,30}) allergy", "allergies", "constraint", "Allergic to {rest}."),
     Row(r"I [be] (?:a |an )?(?:strict |mostly |also |both )?(?P<rest>vegan|vegetarian|pescatarian|flexitarian|teetotal|gluten[- ]free|dairy[- ]free|lactose[- ]intolerant|gluten[- ]intolerant|coeliac|celiac|keto)", "diet", "preference", "Is {rest}."),
+    Row(r"as an? (?:strict )?(?P<rest>vegan|vegetarian|pescatarian)\b,? (?=i\b|we\b)", "diet", "preference", "Is {rest}.", bare=True),
     Row(r"I [eat] (?P<rest>(?:only )?(?:halal|kosher|gluten[- ]free|plant-based|low-carb)\b.*)", "diet", "preference", "Eats {rest}."),
     Row(r"I (?:don't|do not|dont|doesn't|does not|can't|cannot|never) eat {things}", "food", "preference", "Does not eat {things}.", likes=False),
     Row(r"I (?:don't|do not|dont|doesn't|does not|never) drink {things}", "drinks", "preference", "Does not drink {things}.", likes=False),
+    Row(r"I can only eat {thing}", "food", "constraint", "Can only eat {thing}."),
     Row(r"I [drink] (?:way |far |too |so |only |mostly )*(?:much |a lot of |lots of )?{thing}", "drinks", "preference", "Drinks {thing}."),
     Row(r"I (?:don't|do not|dont|doesn't|does not) (?P<rest>smoke|drive)", "habits", "preference", "Does not {rest}.", likes=False),
     Row(r"I [smoke]", "habits", "preference", "Smokes."),
@@ -201,17 +210,19 @@ ROWS: tuple[Row, ...] = (
     Row(rf"I [have] (?P<rest>(?:an?|one|two|three|four|five|six|\d) (?:[\w-]+ ){{0,3}}(?:{RELATIVES})s?(?:ren)?(?: (?:called|named) [A-Z]\w+)?(?: and (?:an?|one|two|three|\d) (?:{RELATIVES})s?)?)\b", "family", "profile", "Has {rest}."),
     Row(rf"(?:my|our) (?P<attr>(?:{RELATIVES}|(?:{PETS}))(?: (?-i:[A-Z])\w+)?) (?P<rest>(?:works|work|lives|live|starts|start|speaks|studies|goes to|plays|teaches|attends|is an? |is allergic|is vegan|is vegetarian|was born|turns) ?.*)", "@attr", "profile", "{Attr} {rest}."),
     # Habits
+    Row(r"I [drink](?: alcohol)?$", "drinks", "preference", "Drinks alcohol."),
     Row(r"I [drive] (?P<rest>(?:an?|my) .*)", "car", "profile", "Drives {rest}."),
-    Row(r"I (?P<how>[play]|[collect]|[coach]|[maintain]|[volunteer]|[teach]|[support]|[practice]|[own]) {thing}", "@how", "preference", "{How} {thing}."),
+    Row(r"I (?P<how>[play]|[collect]|[coach]|[maintain]|[volunteer]|[teach]|[tutor]|[support]|[practice]|[own]) {thing}", "@how", "preference", "{How} {thing}."),
     Row(r"I (?P<how>[develop]|[build]|[design]|[sell]|[manage]|[lead]|[oversee]|[edit]|[supervise]) (?!to\b){thing}", "work", "profile", "{How} {thing}."),
     Row(rf"I (?P<how>always|never|usually|mostly|only) (?P<rest>(?:{_HABIT}) .*)", "habits", "preference", "{How} {rest}."),
-    Row(r"I [be] (?:more of |also |really )?(?P<rest>an? (?:\w+ )?[\w-]+ (?:person|guy|girl|lover|enthusiast|geek|nerd))", "likes", "preference", "Is {rest}."),
+    Row(r"I [be] (?:more of |also |really )?(?P<rest>an? (?:\w+ )?[\w-]+ (?:person|guy|girl|lover|enthusiast|geek|nerd|(?<!big )(?<!huge )(?<!massive )(?<!great )fan|supporter))", "likes", "preference", "Is {rest}."),
     Row(r"I (?P<how>[sing]|[dance]|[swim]|[climb]|[row]|[bake]|[knit]|[sew]|[paint]|[box]|[hike]|[surf]|[ski]|[garden]) (?P<rest>(?:in|every|on|with|at|for|competitively|regularly)\b.*)", "hobbies", "preference", "{How} {rest}."),
-    Row(r"I [study] {thing}", "studies", "profile", "Studies {thing}."),
-    Row(r"I (?P<rest>[cycle] to work.*|[commute] .*|[work] from home.*|[work] remotely.*|[work] nights.*|[get] up at .*|[wake] up at .*|[be] on call every .*|[be] on (?:the )?(?:night|day|early|late) shifts?.*|[run] \w+ (?:k|km|miles) .*)", "routine", "preference", "{Rest}."),
+    Row(r"I [study] {liked}", "studies", "profile", "Studies {liked}."),
+    Row(r"I (?P<rest>[cycle] to work.*|[commute] .*|[work] from home.*|[work] remotely.*|[work] nights.*|[get] up at .*|[wake] up at .*|[be] on call every .*|[be] on (?:the )?(?:night|day|early|late) shifts?.*|[run] \w+ (?:k|km|miles) .*|(?:[go]|[run]|[swim]|[meditate]|[train]|[cook]|[walk]) .*\b(?:every (?!time)\w+|(?:once|twice|\w+ times) an? (?:week|month|day)).*)", "routine", "preference", "{Rest}."),
     # What the user's things and team are
+    Row(r"my (?:[\w-]+ ){1,3}runs? on (?:now |all |top of )?{known}", ANY_TOOL, "preference", "Uses {known}.", weak=True),
     Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?:is|are) (?:called|named) {{rest}}", "@attr", "preference", "{Attr} is called {rest}.", manner="named"),
     Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?:is|are) (?:now |currently |still )*(?:called |named )?(?P<rest>.*)", "@attr", "preference", "{Attr} is {rest}.", weak=True, manner="is"),
-    Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?P<rest>(?:(?:is|are) (?:hosted|deployed|kept|tracked|managed|stored)|runs?|lives?|sits?|starts?) (?:now )?(?:in|on|at|with|under) .*)", "@attr", "preference", "{Attr} {rest}.", weak=True, manner="at"),
+    Row(rf"my (?P<attr>(?:\w+ )?(?:{ATTRIBUTES})) (?P<rest>(?:(?:is|are) (?:hosted|deployed|kept|tracked|managed|stored)|runs?|lives?|sits?|starts?|ends?|expires?|renews?) (?:now )?(?:in|on|at|with|under) .*)", "@attr", "preference", "{Attr} {rest}.", weak=True, manner="at"),
     Row(r"my (?:[\w-]+ ){1,3}(?:is|are|runs? on|lives? in|is on|are on|are in) (?:now |all |on |in )?{known}", ANY_TOOL, "preference", "Uses {known}.", weak=True),
 )  # fmt: skip

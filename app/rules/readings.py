@@ -1,4 +1,4 @@
-"""Reading one piece of text by the table: what it says, about what, and whether it ends something."""
+"""Reading a piece of text by the table: what it says, about what, and whether that has ended."""
 
 import re
 from collections.abc import Iterator
@@ -6,9 +6,21 @@ from dataclasses import dataclass, replace
 
 from app.llm import Kind
 from app.rules import slots
+from app.rules.endings import end_of
 from app.rules.lexicon import MOODS, PLACES
 from app.rules.patterns import ANY_TOOL, ROWS, Row
-from app.rules.subjects import GIVEN_UP, TOOL_SUBJECT, canonical, fold, is_place, is_single_valued, tool, value
+from app.rules.phrases import head, is_passing
+from app.rules.speech import of_them, third_form
+from app.rules.subjects import (
+    GIVEN_UP,
+    TOOL_SUBJECT,
+    canonical,
+    fold,
+    is_place,
+    is_single_valued,
+    tool,
+    value,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +29,8 @@ class Reading:
 
     `likes=False` says the opposite of the value, `closes` that it has ended, `ended` names another
     value that the text says is gone. `weak` readings leave room for other values of the subject,
-    `changed` ones speak of a change. `end` is where the value ends in the text that was read, `item`
-    the value as it stands in `text`, `manner` a relation that holds with one thing at a time.
+    `changed` ones speak of a change. `end` is where the value ends in the text that was read and
+    `item` the value as it stands in `text`; `manner` is a relation with one thing at a time.
     """
 
     subject: str
@@ -43,20 +55,8 @@ _WHO = r"(?:i|we|we both|they|(?:the )?user) "
 _WHO_BE = r"(?:i am|we are|(?:the )?user is|they are|is|are|am|we both are) "
 _WHO_BE_SURELY = r"(?:i am|we are|(?:the )?user is) "
 _MY = r"(?:my|our|the user's|user's|their|his|her|the) "
-_IRREGULAR = {"have": "has", "go": "goes", "do": "does", "be": "is", "am": "is", "are": "is"}
 _LIST_SLOTS = re.compile(r"\{(\w+)\}")
 _SIDE_SLOTS = frozenset({"old", "oldplace", "oldorg", "oldknown", "over", "how", "attr", "who"})
-
-
-def third_form(verb: str) -> str:
-    """ "live" -> "lives"."""
-    if verb in _IRREGULAR:
-        return _IRREGULAR[verb]
-    if verb.endswith(("s", "sh", "ch", "x", "o", "z")):
-        return verb + "es"
-    if verb.endswith("y") and verb[-2:-1] not in tuple("aeiou"):
-        return verb[:-1] + "ies"
-    return verb + "s"
 
 
 _LEADS = (("I [be!] ", _WHO_BE_SURELY), ("I [be] ", _WHO_BE), ("I ", _WHO), ("my ", _MY))
@@ -98,7 +98,9 @@ _CHANGED = re.compile(
     r"upgraded|since (?:last|yesterday)|finally|recently|just)\b",
     re.IGNORECASE,
 )
-_SAID_BY_USER = re.compile(r"(?:i|i'?m|i've|ive|we|we're|we've|my|our|i'd|people|everyone)\b", re.I)
+_SAID_BY_USER = re.compile(
+    r"(?:i|i'?m|i've|ive|we|we're|we've|my|our|i'd|people|everyone)\b", re.IGNORECASE
+)
 
 
 _SHORT_FORMS = (
@@ -115,6 +117,13 @@ def _long_forms(text: str) -> str:
     return text
 
 
+_BEING = re.compile(
+    r"(?:currently |originally )*(?:based|living|working|learning|studying|training|building|"
+    r"allergic|from)\b",
+    re.IGNORECASE,
+)
+
+
 def read(text: str, *, said: bool = False, actor: str = "") -> list[Reading]:
     """What `text` says by the first line of the table that fits; nothing if none does.
 
@@ -123,9 +132,10 @@ def read(text: str, *, said: bool = False, actor: str = "") -> list[Reading]:
     """
     ending = end_of(text)
     if ending:
-        return [r for r in _closings(*ending, said=said)]
+        return list(_closings(*ending))
     named = _SAID_BY_USER.match(text)
-    plain = _long_forms(f"{actor} {text}" if actor and not named else text)
+    lead = f"{actor} am" if _BEING.match(text) else actor
+    plain = _long_forms(f"{lead} {text}" if actor and not named else text)
     speaks = bool(actor or named) or not said
     table = _STORED if not said else _SAID if speaks else _BARE
     for pattern, row in table:
@@ -137,7 +147,7 @@ def read(text: str, *, said: bool = False, actor: str = "") -> list[Reading]:
 
 def _readings(row: Row, found: re.Match[str], text: str) -> Iterator[Reading]:
     said = {name: part for name, part in found.groupdict().items() if part}
-    if slots.is_passing(text) and not row.changes:
+    if is_passing(text) and not row.changes:
         return
     filled: dict[str, list[str]] = {}
     for name, part in said.items():
@@ -145,19 +155,27 @@ def _readings(row: Row, found: re.Match[str], text: str) -> Iterator[Reading]:
         filled[name] = reader(part) if reader else [part]
         if not filled[name]:
             return
-    if "attr" in said and "rest" in said and row.manner in ("is", "at"):
-        if not _attribute_holds(said["attr"], filled["rest"][0]):
-            return
+    told = "attr" in said and "rest" in said and row.manner in ("is", "at")
+    if told and not _attribute_holds(said["attr"], filled["rest"][0]):
+        return
     for subject, kind, template in ((row.subject, row.kind, row.text), *row.also):
         yield from _fill(replace(row, subject=subject, kind=kind, text=template), filled, text)
 
 
 def _fill(row: Row, filled: dict[str, list[str]], text: str) -> Iterator[Reading]:
-    names = [name for name in _LIST_SLOTS.findall(row.text) if name[:1].lower() + name[1:] in filled or name in filled]
+    names = [
+        name
+        for name in _LIST_SLOTS.findall(row.text)
+        if name[:1].lower() + name[1:] in filled or name in filled
+    ]
     main = next((n for n in names if n.lower() not in _SIDE_SLOTS), "")
     main = main if main in filled else main[:1].lower() + main[1:]
     one = {name: values[0] for name, values in filled.items()}
-    end = max((text.rfind(v) + len(v) for v in filled.get(main, []) if v in text), default=len(text))
+    if "how" in one:
+        one["how"] = one["how"].lower()
+    end = max(
+        (text.rfind(v) + len(v) for v in filled.get(main, []) if v in text), default=len(text)
+    )
     for item in filled.get(main, [""]):
         words = one | {main: item} if main else one
         old = words.get("old") or words.get("over") or ""
@@ -170,7 +188,9 @@ def _fill(row: Row, filled: dict[str, list[str]], text: str) -> Iterator[Reading
             end=end,
             likes=row.likes and not row.closes,
             closes=row.closes,
-            ended=value(old or words.get("oldplace") or words.get("oldorg") or words.get("oldknown") or ""),
+            ended=value(
+                old or words.get("oldplace") or words.get("oldorg") or words.get("oldknown") or ""
+            ),
             weak=row.weak and not (row.manner and is_single_valued(subject)),
             changed=row.changes or bool(_CHANGED.search(text)),
             item=item,
@@ -191,8 +211,26 @@ def _subject(pattern: str, words: dict[str, str], item: str) -> str:
 
 
 _ABOUT_USER = frozenset(
-    "manager|birthday|time zone|role|pronouns|native language|surname|home city|employer|name|"
-    "degree|major|university|school|origin|preferred name|team|pronouns".split("|")
+    [
+        "manager",
+        "birthday",
+        "time zone",
+        "role",
+        "pronouns",
+        "native language",
+        "surname",
+        "home city",
+        "employer",
+        "name",
+        "degree",
+        "major",
+        "university",
+        "school",
+        "origin",
+        "preferred name",
+        "team",
+        "pronouns",
+    ]
 )
 
 
@@ -203,20 +241,6 @@ def _kind(row: Row, words: dict[str, str]) -> Kind:
 
 
 _FREQUENCY = frozenset({"always", "never", "usually", "mostly", "only"})
-_INNER = (
-    (re.compile(r"\b(?:my|our)\b"), "their"),
-    (re.compile(r"\b(?:myself|ourselves)\b"), "themselves"),
-    (re.compile(r"\b(?:i|I) am\b"), "they are"),
-    (re.compile(r"\bI\b"), "they"),
-    (re.compile(r"\bme\b"), "them"),
-)
-
-
-def of_them(text: str) -> str:
-    """The user's "my" and "me", seen from outside."""
-    for pattern, word in _INNER:
-        text = pattern.sub(word, text)
-    return text
 
 
 def _sentence(template: str, words: dict[str, str]) -> str:
@@ -239,7 +263,9 @@ def _sentence(template: str, words: dict[str, str]) -> str:
     return text[: slots.MAX_VALUE + 70].rstrip(" .") + "."
 
 
-_FREE_VALUES = frozenset("role|pronouns|birthday|instrument|hobby|hobbies|degree|major".split("|"))
+_FREE_VALUES = frozenset(
+    ["role", "pronouns", "birthday", "instrument", "hobby", "hobbies", "degree", "major"]
+)
 
 
 def _attribute_holds(attribute: str, said: str) -> bool:
@@ -252,52 +278,32 @@ def _attribute_holds(attribute: str, said: str) -> bool:
     return bool(named or tool(said) or is_place(said) or fold(said) in PLACES)
 
 
-_GERUNDS = {
-    "using": "use", "living": "live", "having": "have", "driving": "drive", "writing": "write",
-    "practicing": "practice", "liking": "like", "loving": "love", "running": "run",
-    "commuting": "commute", "hosting": "host", "smoking": "smoke", "cycling": "cycle",
-}  # fmt: skip
-_DENIED = (
-    (re.compile(r"(?:(?:i|we|(?:the )?user) )?(?:have )?no longer (?P<base>.+)", re.I), "{base}"),
-    (re.compile(r"(?:i'?m|i am|we're|we are|is|are|(?:the )?user is) no longer (?P<base>.+)", re.I), "be {base}"),
-    (re.compile(r"(?:i'?m|i am|we're|we are) not (?P<base>.+?) any ?(?:more|longer)\b", re.I), "be {base}"),
-    (re.compile(r"(?:(?:i|we|(?:the )?user) )?(?:don't|do not|dont|doesn't|does not) (?:really )?(?P<base>.+?) any ?(?:more|longer)\b", re.I), "{base}"),
-    (re.compile(r"(?:(?:i|we|i've|we've|i have|we have|(?:the )?user)(?: just| recently| finally| also)* )?(?:have )?(?:stopped|quit|ceased|given up|gave up) (?P<base>\w+ing\b.*)", re.I), "{ing}"),
-    (re.compile(r"(?:(?:i|we|i've|we've|i have|we have|(?:the )?user)(?: just| recently| finally| also)* )?(?:given up|gave up|got rid of|dropped|ditched|abandoned|moved off|moved away from|migrated off|migrated away from|retired|decommissioned|removed|sold|(?:quit|stopped) (?=coffee|smoking|alcohol|sugar|caffeine|meat)|(?:am|are) done with) (?:of |the |my |our )?(?P<base>.+)", re.I), "any {base}"),
-)  # fmt: skip
-_DRINKS = re.compile(r"\b(?:coffee|tea|alcohol|beer|wine|soda|caffeine|espresso|milk|cola)\b", re.I)
+_DRINKS = re.compile(
+    r"\b(?:coffee|tea|alcohol|beer|wine|soda|caffeine|espresso|milk|cola)\b", re.IGNORECASE
+)
 
 
-def end_of(text: str) -> tuple[str, str] | None:
-    """(how the ended statement begins, the rest) where the text says that something has ended."""
-    if re.match(r"(?:i|we)(?:'ve| have)? (?:quit|stopped|left) my job\b", text, re.IGNORECASE):
-        return None
-    if re.search(r" (?:for|with|in favou?r of|to) [A-Z]\w+", text):
-        return None
-    for pattern, shape in _DENIED:
-        if found := pattern.match(text):
-            base = found["base"].strip(" .!")
-            if shape == "{ing}":
-                first, _, others = base.partition(" ")
-                plain = _GERUNDS.get(first.lower(), first[:-3])
-                return "i", f"{plain} {others}".strip()
-            return ("be", base) if shape.startswith("be") else ("any", base) if shape.startswith("any") else ("i", base)
-    return None
-
-
-def _closings(how: str, base: str, *, said: bool) -> Iterator[Reading]:
+def _closings(how: str, base: str) -> Iterator[Reading]:
     if how == "any":
-        if thing := slots.thing(slots.head(base)):
+        if thing := slots.thing(head(base)):
             yield _ended_thing(thing[0])
         return
     for reading in (read(f"i {base}") if how != "be" else []) or read(f"i am {base}"):
-        text = f"No longer {reading.text[0].lower()}{reading.text[1:]}"
-        yield replace(reading, text=text, closes=True, likes=not reading.likes, weak=False,
-                      changed=True, end=10_000)  # fmt: skip
+        plain = reading.text.removeprefix("Is ")
+        text = f"No longer {plain[0].lower()}{plain[1:]}"
+        yield replace(
+            reading,
+            text=text,
+            closes=True,
+            likes=not reading.likes,
+            weak=False,
+            changed=True,
+            end=10_000,
+        )
 
 
 def _ended_thing(thing: str) -> Reading:
-    """ "Gave up coffee": what it was is only known by the thing."""
+    """Read "gave up coffee", where only the thing tells what has ended."""
     known = tool(thing)
     if known:
         subject, text = known[1], f"No longer uses {thing}."
@@ -305,4 +311,6 @@ def _ended_thing(thing: str) -> Reading:
         subject, text = "drinks", f"No longer drinks {thing}."
     else:
         subject, text = GIVEN_UP, f"Gave up {thing}."
-    return Reading(subject, value(thing), "preference", text, 10_000, likes=False, closes=True, changed=True)
+    return Reading(
+        subject, value(thing), "preference", text, 10_000, likes=False, closes=True, changed=True
+    )

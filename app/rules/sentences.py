@@ -35,16 +35,20 @@ class Clause:
 
 _FENCE = re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL)
 _INLINE_CODE = re.compile(r"`[^`\n]*[\s(){}=;][^`\n]*`")
-_TAGGED = re.compile(r"(?<!\w)<([a-zA-Z_][\w-]{0,40})\b[^<>\n]{0,200}>.*?(?:</\1\s*>|\Z)", re.DOTALL)
+_TAGGED = re.compile(
+    r"(?<!\w)<([a-zA-Z_][\w-]{0,40})\b[^<>\n]{0,200}>.*?(?:</\1\s*>|\Z)", re.DOTALL
+)
 _QUOTED = re.compile(
     r'"[^"\n]{1,600}"|“[^”“\n]{1,600}”|„[^„“”\n]{1,600}[“”]|«[^»«\n]{1,600}»|»[^«»\n]{1,600}«'
     r"|(?<!\w)'[^'\n]{1,600}'(?!\w)"
 )
+_SHORT_QUOTE = 40
 _ODD_LINE = re.compile(
     r"^(?:"
     r"(?: {4}|\t).*"
     r"|[ \t]*(?:>|\||[$#%][ \t]).*"
-    r"|[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ]|\d\d:\d\d:\d\d|\[\w+\] |(?:INFO|WARN(?:ING)?|ERROR|DEBUG)\b).*"
+    r"|[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ]|\d\d:\d\d:\d\d|\[\w+\] |(?:INFO|WARN(?:ING)?|"
+    r"ERROR|DEBUG)\b).*"
     r"|[ \t]*(?:Traceback|File \"|at [\w.$<>]+\(|Caused by:|[\w.]*(?:Error|Exception)\b ?:).*"
     r"|[ \t]*(?:human|assistant|user|system|ai|bot|him|her|[a-z]{1,20}\d{1,6}): .*"
     r"|.*(?:\{ *\"|\" *: |; *$|\) *\{|=>|</|<\||\|>|::|&[a-z]{2,6};).*"
@@ -74,7 +78,8 @@ _EDIT_VERB = (
 )
 _EDIT = re.compile(rf"\b{_EDIT_VERB}\b", re.IGNORECASE)
 _PLAY = re.compile(
-    r"\b(?:role-?\s?play|pretend|let'?s play|imagine (?:you|that|i|we|a)|act as (?:if|though|an?)|"
+    r"\b(?:role-?\s?play|pretend|let'?s play|imagine (?:you|that|i|we|a)|act as (?:if|"
+    r"though|an?|my|the)|"
     r"you are (?:now )?(?:an?|the) (?!bit|lot|great|good|star|legend|genius|life)|"
     r"(?:write|tell)(?: me)? (?:an?|the) (?:short |bedtime )?(?:story|poem|scene|song|joke)|"
     r"in (?:this|the) (?:story|scenario|game)|my character|hypothetically|thought experiment)\b",
@@ -95,7 +100,12 @@ def _blank(text: str, start: int, end: int) -> str:
 def _blank_all(pattern: re.Pattern[str], text: str, *, keep_short: bool = False) -> str:
     def fill(found: re.Match[str]) -> str:
         words = found[0]
-        short = keep_short and len(words) < 40 and words.count(" ") < 2 and "." not in words[:-2]
+        short = (
+            keep_short
+            and len(words) < _SHORT_QUOTE
+            and words.count(" ") <= 1
+            and "." not in words[:-2]
+        )
         return words if short else "\n" * len(words)
 
     return pattern.sub(fill, text)
@@ -131,27 +141,27 @@ def _sentence_end(text: str, start: int) -> int:
     return found.end() if found else len(text)
 
 
-def starts_play(text: str) -> bool:
-    """Whether from this turn on the user speaks as somebody else."""
-    return bool(_PLAY.search(text))
-
-
-def ends_play(text: str) -> bool:
-    """Whether the user says that the play is over."""
-    return bool(_PLAY_ENDS.search(text))
+def is_play(text: str, *, before: bool) -> bool:
+    """Whether the user speaks as somebody else in this turn, as perhaps `before` it already."""
+    return not _PLAY_ENDS.search(text) and (before or bool(_PLAY.search(text)))
 
 
 _END = re.compile(
-    r"(?<![.!?…。！？])[.!?…。！？]++['\")\]]{0,3}(?=\s|$)|…|[。！？]|\n++|[😀-🙏🤣🥲]++|(?<=\s)[:;]-?[)(DP](?=\s|$)"
+    r"(?<![.!?…。！？])[.!?…。！？]++['\")\]]{0,3}(?=\s|$)|…|[。！？]|\n++|[😀-🙏🤣🥲]++|"
+    r"(?<=\s)[:;]-?[)(DP](?=\s|$)"
 )
-_ABBREVIATION = re.compile(r"\b(?:mr|mrs|ms|dr|st|vs|e\.g|i\.e|etc|no|inc|ltd|approx|[A-Z])\.$", re.I)
+_ABBREVIATION = re.compile(
+    r"\b(?:mr|mrs|ms|dr|st|vs|e\.g|i\.e|etc|no|inc|ltd|approx|[A-Z])\.$", re.IGNORECASE
+)
 _BULLET = re.compile(r"\s*(?:[-*•·+]\s+|\d{1,2}[.)]\s+)?")
 _JOKE = re.compile(
     r"(?:\b(?:just kidding|jk|kidding|lol|lmao|rofl|ha ?ha(?:ha)*|as if|yeah right|in my dreams|"
     r"i wish)\b|/s(?=\W|$)|😂|🤣|;-?\)|:-?P\b)",
     re.IGNORECASE,
 )
-_JOKE_ABOUT_BEFORE = re.compile(r"^\W*(?:just )?(?:kidding|jk|joking|not really|/s)\b", re.IGNORECASE)
+_JOKE_ABOUT_BEFORE = re.compile(
+    r"^\W*(?:just )?(?:kidding|jk|joking|not really|/s)\b", re.IGNORECASE
+)
 _LEADS_OFF = re.compile(r"^\W*(?:ha ?ha(?:ha)*|lol)\b[\s,!.]*", re.IGNORECASE)
 
 
@@ -209,8 +219,10 @@ _ASKING = (
     r"wondering|what's|how's|where's|who's|isn't|aren't|doesn't|don't you|won't|may i)"
 )
 _STARTS = (
-    r"(?:(?:also|now|currently|then|please|still|usually|mostly|that) )?(?:i|i'm|im|i've|ive|i'd|we|"
-    r"we're|we've|my|our|please|never|always|don't|do not|call me|answer|reply|the team|no)\b(?! mean)"
+    r"(?:(?:also|now|currently|then|please|still|usually|mostly|that) )?(?:i|i'm|im|"
+    r"i've|ive|i'd|we|"
+    r"we're|we've|my|our|please|never|always|don't|do not|call me|answer|reply|"
+    r"the team|no)\b(?! mean)"
 )
 _SPLIT = re.compile(
     rf" ?[;—–(\[] ?| -{{1,2}} |: (?={_STARTS})"
@@ -223,7 +235,8 @@ _SPLIT = re.compile(
 )
 _QUESTION = re.compile(rf"(?:{_ASKING})\b", re.IGNORECASE)
 _LEAD = re.compile(
-    r"(?:so|well|ok(?:ay)?|hi+|hey+|hello|good (?:morning|evening|afternoon)|yeah|yes|yep|no(?=[,:!.-])|nope|"
+    r"(?:so|well|ok(?:ay)?|hi+|hey+|hello|good (?:morning|evening|afternoon)|yeah|yes|"
+    r"yep|no(?=[,:!.-])|nope|"
     r"nah|oh|ah|btw|by the way|fyi|and|but|also|anyway|anyways|for context|for (?:the|your) "
     r"records?|context|some context|quick (?:intro|note|one|update|context)|heads up|"
     r"(?:just )?so (?:that )?you know|note|note that|honestly|tbh|to be honest|in fact|"
@@ -234,6 +247,7 @@ _LEAD = re.compile(
     r"there|all|everyone|folks|today i learned that|one (?:more )?thing|another thing|"
     r"(?:for|on|at|with) (?:\w+[:,]? ){1,3}(?=(?:i|i'm|we|we're|my|our)\b)|"
     r"(?:we have|there's|there is|it's|we've got) an? (?:\w+ )?rule(?: here)?(?: that)?|"
+    r"(?:now|currently|nowadays|these days|lately)(?= (?:i|i'm|we|we're|my|our)\b)|"
     r"i(?:'d| would) say(?: that)?(?= (?:i|we|my)\b)|"
     r"please(?= (?:note|remember|keep in mind)))"
     r"(?:\s*[,:!.…-]+\s*|\s+|(?<=\s))(?=\S)",
@@ -249,11 +263,13 @@ _REMEMBER = re.compile(
     r"i want you to|you (?:should|can|may)) )*(?:please )?"
     r"(?:remember|keep in mind|bear in mind|note|make a note|take note|don't forget|do not forget|"
     r"never forget|memori[sz]e|for future reference|for next time|worth remembering)"
-    r"(?: this| for (?:next time|later|the future))?(?:,? that |: |,? (?=(?:i|i'm|my|we|we're|our)\b)| (?=the\b))",
+    r"(?: this| for (?:next time|later|the future))?(?:,? that |: |,? (?=(?:i|i'm|my|"
+    r"we|we're|our)\b)| (?=the\b))",
     re.IGNORECASE,
 )
 _POLITE = re.compile(
-    r"(?:(?:can|could|would|will) you |i(?:'d| would) (?:like|love|prefer)(?: it)?(?: for)? (?:you to |"
+    r"(?:(?:can|could|would|will) you |i(?:'d| would) (?:like|love|"
+    r"prefer)(?: it)?(?: for)? (?:you to |"
     r"that you |if you (?:could |would )?)|i (?:want|need|prefer|expect)(?: that)? you (?:to )?|"
     r"make sure (?:to |you |that you )|be sure to |you (?:should|must|can) (?=always|never)|"
     r"kindly |i('d| would) appreciate it if you )?(?:please |pls )?"
@@ -275,13 +291,21 @@ _ACTOR = re.compile(r"(?:i|i'm|im|i've|ive|we|we're|we've)\b", re.IGNORECASE)
 
 
 _ELIDED = re.compile(
-    r"(?:(?:just|recently|finally|currently|now|also|and|so|btw,?|update:?|news:) )*(?:moved (?:to|from)|joined|"
-    r"started (?:at|a new job)|left|switched (?:to|from)|living in|based in|working (?:at|as|for)|allergic to)\b",
+    r"(?:(?:just|recently|finally|currently|now|also|and|so|btw,?|update:?|"
+    r"news:) )*(?:moved (?:to|from)|joined|"
+    r"started (?:at|a new job)|left|switched (?:to|from)|living in|based in|"
+    r"working (?:at|as|for|on (?:my|our|an?))|learning|studying for|training for|allergic to)\b"
+    r"(?!.*\b(?:is|are|was|has|can|makes?|takes?|helps?)\b)",
     re.IGNORECASE,
 )
 _STANDING = re.compile(
-    r"(?:when(?:ever)?|if|every time|each time) you (?:write|give|show|send|answer|explain|suggest|generate|quote|format|"
-    r"use|recommend|mention|reply|respond)\b[^,]{0,60}, (?:please )?(?:always|never|don't|do not|use|"
+    r"(?:from now on|going forward|as a (?:general )?rule|in future|by default|in general), "
+    r"(?:please )?"
+    r"(?:don't|do not|never|always|no|use|keep|answer|reply|write|give|be|avoid)\b|"
+    r"(?:when(?:ever)?|if|every time|each time) you (?:write|give|show|send|answer|"
+    r"explain|suggest|generate|quote|format|"
+    r"use|recommend|mention|reply|respond)\b[^,]{0,60}, (?:please )?(?:always|never|"
+    r"don't|do not|use|"
     r"keep|add|include|make|write|put|prefer|avoid)\b",
     re.IGNORECASE,
 )
@@ -289,7 +313,11 @@ _STANDING = re.compile(
 
 def clauses(text: str) -> list[Clause]:
     """The pieces of a turn that state something plainly, in the order said."""
-    return [piece for sentence in islice(sentences(readable(text)), MAX_SENTENCES) for piece in _pieces(sentence)]
+    return [
+        piece
+        for sentence in islice(sentences(readable(text)), MAX_SENTENCES)
+        for piece in _pieces(sentence)
+    ]
 
 
 def _strip_leads(text: str, start: int, end: int) -> tuple[int, bool, bool]:
@@ -341,5 +369,5 @@ def _pieces(sentence: Sentence) -> Iterator[Clause]:
         actor = named if cut and (cut["same"] or cut["on"]) else ""
         joint = cut[0].strip().lower() if cut else ""
         at = cut.end() if cut else end
-    if not sentence.asks or any(_POLITE.match(text, 0)for _ in found_any):
+    if not sentence.asks or any(_POLITE.match(text, 0) for _ in found_any):
         yield from found_any

@@ -7,81 +7,27 @@ be said again, a wrong one misleads for months.
 import re
 from collections.abc import Callable
 
-from app.rules.lexicon import DEMONYMS, LANGUAGES, NOT_NAMES, NOT_ROLES, ROLE_ENDINGS
+from app.rules.lexicon import DEMONYMS, LANGUAGES, NOT_NAMES
+from app.rules.phrases import CAPITAL, head, is_passing, split_list, trim
+from app.rules.roles import any_role, is_role, role, titled_role
 from app.rules.subjects import fold, is_place, tool
 
 MAX_VALUE = 110
 
-_FOLLOWERS = re.compile(
-    r" ?[,(:!?]| (?:-|and|or|but|as|with|since|for|because|so|now|these|nowadays|currently|in|on|at|"
-    r"when|where|while|if|to|from|near|by|last|this|next|ago|btw|anyway|though|too|already|again|"
-    r"please|every|right|until|after|before|than|over|instead|due|which|who|that|thanks|mostly|"
-    r"mainly|full-?time|part-?time|remotely|actually|doing|via|through|during|even|is|are|was|just|"
-    r"also|either|not|about|around|here|yesterday|today|recently|rather|working|back|permanently)\b",
-    re.IGNORECASE,
-)
-_TRAILERS = re.compile(
-    r"[ ,]+(?:now|these days|nowadays|currently|anyway|btw|by the way|please|though|too|as well|"
-    r"again|at the moment|last (?:week|month|year|summer|winter|spring|autumn|fall|\w+day)|"
-    r"recently|a (?:while|year|month|week|few \w+) ago|\w+ (?:years|months|weeks) ago|already|"
-    r"thanks|thank you|thx|for what it's worth|right now|of course|actually|so far|lately|to me|"
-    r"by default|yeah|ok|okay|haha|lol|instead|for (?:ages|years|now)|"
-    r"for (?:about |over |almost )?\d+ (?:years|months)|for (?:everything|most things|work)|"
-    r"if (?:that|it) (?:helps|matters)|in general|generally|very much|so much|a lot|the most|"
-    r"more than anything|at work|then|all the time|most of the time)$",
-    re.IGNORECASE,
-)
-_CAPITAL = re.compile(r"[A-ZÀ-ÖØ-ÞĂÂÎȘȚŞŢĄĆĘŁŃÓŚŹŻČŠŽĐİ0-9]")
 _BAD_THING = re.compile(
     r"(?:this|that|it|its|these|those|them|you|your|him|her|his|how|what|when|where|why|who|to be|"
     r"which|both|neither|everything|nothing|something|anything|me|us|my|our|one|ones|same|here|"
-    r"there|if|so|as|not|seeing|hearing|being (?!called)|doing (?:this|that|it)|more|another|either|any|all|"
+    r"there|if|so|as|not|seeing|hearing|being (?!called)|doing (?:this|that|it)|more|"
+    r"another|either|any|all|"
     r"some|such|each|every|other|the (?:other|last|next|same|way|idea|fact|first|second|third|"
     r"one|above|following|latter|former|new|current|original|old|result|output|error|code|"
     r"sound|look|thought|part|bit|answer|joke|suggestion|previous))\b",
     re.IGNORECASE,
 )
-_PASSING = re.compile(
-    r"\b(?:today|tonight|tomorrow|yesterday|right now|at the moment|this (?:morning|afternoon|"
-    r"evening|weekend|time|one|way|file|code|script|function|line|page|document|question|task|"
-    r"answer|mail|email|message|example|case|query|repo|error|bug|test|class|method)|just now|"
-    r"in a (?:hurry|rush)|for now|this once|next time|the (?:second|first|latter|former|other|last) "
-    r"(?:one|option|version|approach|draft|variant|suggestion|idea)|option [a-d1-9]|"
-    r"for the next (?:hour|minutes|\d+)|so far|first (?:version|draft)|above|below|"
-    r"the (?:code|script|file|output|error|answer|text) (?:you|i|above|below))\b",
-    re.IGNORECASE,
-)
-
-
 _DATES = (
     r"(?:mondays?|tuesdays?|wednesdays?|thursdays?|fridays?|saturdays?|sundays?|january|february|"
     r"march|april|may|june|july|august|september|october|november|december|weekdays?|weekends?)\b"
 )
-
-
-def is_passing(text: str) -> bool:
-    """Whether the words tie what is said to this moment or this task."""
-    return bool(_PASSING.search(text))
-
-
-_ASIDES = re.compile(r" \(|,? '?cause |, but\b|, (?:and (?:i|it|they|we|he|she)|like|e\.g|such|for|especially|mostly|mainly|even|usually|or|ever|he|she|they|it|we|so|plan|please) | (?:in the end|at last|for good)\b")
-
-
-def trim(raw: str) -> str:
-    """Cut what trails a value without belonging to it ("… these days", "… last month")."""
-    text = _ASIDES.split(raw, maxsplit=1)[0].strip(" .,;:!?)`'\"")
-    for _ in range(4):
-        shorter = _TRAILERS.sub("", text).rstrip(" .,;:!?")
-        if shorter == text:
-            break
-        text = shorter
-    return text
-
-
-def head(raw: str) -> str:
-    """The words before the first one that starts something else."""
-    found = _FOLLOWERS.search(raw)
-    return trim(raw[: found.start()] if found else raw)
 
 
 def _titled(text: str) -> str:
@@ -106,7 +52,7 @@ def name(raw: str) -> list[str]:
 
 def person(raw: str) -> list[str]:
     """A name with its capital."""
-    return name(raw) if _CAPITAL.match(raw) and not raw[0].isdigit() else []
+    return name(raw) if CAPITAL.match(raw) and not raw[0].isdigit() else []
 
 
 def capital_name(raw: str) -> list[str]:
@@ -116,18 +62,71 @@ def capital_name(raw: str) -> list[str]:
     loud = len(text) > 3 and text.isupper()
     rest = raw[len(text) :].strip(" .!")
     followed = rest == "" or re.match(r"(?:,|and\b|from\b|here\b|by the way\b|\()", rest)
-    if known or loud or not followed or not _CAPITAL.match(text) or text[0].isdigit():
+    if known or loud or not followed or not CAPITAL.match(text) or text[0].isdigit():
         return []
-    if any(not _CAPITAL.match(part) for part in text.split()) or is_place(text) or tool(text):
+    if any(not CAPITAL.match(part) for part in text.split()) or is_place(text) or tool(text):
         return []
     return name(text) if not is_role(text) or text.split()[0][-3:] not in ("eer", "ist") else []
 
 
 _NOT_PLACES = frozenset(
-    "fear hope peace harmony pain hell heaven denial style poverty luxury sin comfort silence "
-    "general a an my our your his her their one two this that these those here there it me you "
-    "person charge bed town debt love trouble fact order pairs bits words part shock jail prison "
-    "exile theory practice between student".split()
+    [
+        "fear",
+        "hope",
+        "peace",
+        "harmony",
+        "pain",
+        "hell",
+        "heaven",
+        "denial",
+        "style",
+        "poverty",
+        "luxury",
+        "sin",
+        "comfort",
+        "silence",
+        "general",
+        "a",
+        "an",
+        "my",
+        "our",
+        "your",
+        "his",
+        "her",
+        "their",
+        "one",
+        "two",
+        "this",
+        "that",
+        "these",
+        "those",
+        "here",
+        "there",
+        "it",
+        "me",
+        "you",
+        "person",
+        "charge",
+        "bed",
+        "town",
+        "debt",
+        "love",
+        "trouble",
+        "fact",
+        "order",
+        "pairs",
+        "bits",
+        "words",
+        "part",
+        "shock",
+        "jail",
+        "prison",
+        "exile",
+        "theory",
+        "practice",
+        "between",
+        "student",
+    ]
 )
 
 
@@ -154,9 +153,11 @@ def place(raw: str) -> list[str]:
 def capital_place(raw: str) -> list[str]:
     """A place where the verb alone doesn't say so ("I moved to …")."""
     found = place(raw)
-    if not found or re.search(r"\b(?:inc|gmbh|ltd|llc|corp|labs?|team|ag|project)\b", raw, re.I):
+    if not found or re.search(
+        r"\b(?:inc|gmbh|ltd|llc|corp|labs?|team|ag|project)\b", raw, re.IGNORECASE
+    ):
         return []
-    capital = _CAPITAL.match(raw) or re.match(r"the [A-Z]", raw)
+    capital = CAPITAL.match(raw) or re.match(r"the [A-Z]", raw)
     if re.search(r"^\S+(?: \S+)? as (?:an?|the|their) ", raw):
         return []
     return found if capital or is_place(found[0]) else []
@@ -175,7 +176,7 @@ _NOT_ORGS = re.compile(
 def org(raw: str) -> list[str]:
     """An employer: a name, or "a furniture company"."""
     text = head(raw)
-    if not text or _NOT_ORGS.match(text) or len(text.split()) > 6 or tool(text) and " " in text:
+    if not text or _NOT_ORGS.match(text) or len(text.split()) > 6 or (tool(text) and " " in text):
         return []
     if text == text.lower() and not re.match(r"an? |the ", text) and len(text.split()) > 2:
         return []
@@ -189,74 +190,22 @@ def capital_org(raw: str) -> list[str]:
     found = org(raw)
     bad = re.match(
         rf"(?:{_DATES}|I|Zoom|Slack|Discord|Teams|"
-        r"Twitter|Facebook|LinkedIn|Reddit|Netflix|The)\b", raw
-    )  # fmt: skip
-    named = found and _CAPITAL.match(found[0]) and _CAPITAL.match(raw) and not found[0][0].isdigit()
+        r"Twitter|Facebook|LinkedIn|Reddit|Netflix|The)\b",
+        raw,
+    )
+    named = found and CAPITAL.match(found[0]) and CAPITAL.match(raw) and not found[0][0].isdigit()
     return found if named and not bad and not tool(found[0]) and not is_place(found[0]) else []
-
-
-def is_role(text: str) -> bool:
-    """Whether the last word names an occupation."""
-    last = fold(text).split()[-1] if fold(text) else ""
-    if re.match(r"(?:head|vp|director|chief|manager|vice president) of \w", fold(text)):
-        return True
-    return last not in NOT_ROLES and last.endswith(ROLE_ENDINGS)
-
-
-_VERBAL = re.compile(
-    r"\b(?:is|are|was|were|has|have|got|had|not|no|to|a|the|it|this|that|than|so|very|just|called|"
-    r"uses?|likes?|loves?|lives?|works?|prefers?|your|you|my|from)\b",
-    re.IGNORECASE,
-)
-
-
-_TITLES = re.compile(
-    r"(?:c[teofism]o|vp|head of|lead|senior|junior|chief|principal|staff|platform|software|data|product|"
-    r"director|professor|(?:co-?)?founder|owner|freelance|assistant|associate|deputy|managing)\b",
-    re.IGNORECASE,
-)
-
-
-def role(raw: str) -> list[str]:
-    """An occupation with its article: "a platform engineer"."""
-    text = re.split(r",| (?:at|for|in|with|and|but|who|from|by|on|based|working|these|here|since) ", raw, 2)[0]
-    text = trim(text)
-    bare = re.sub(r"^(?:an?|the|our|your|their) ", "", text)
-    if not bare or len(bare.split()) > 6 or not is_role(bare) or is_passing(text):
-        return []
-    if _VERBAL.search(bare):
-        return []
-    untitled = not re.match(r"(?:an?|the|our|your|their) ", text, re.I)
-    if untitled and not _TITLES.match(bare):
-        return []
-    if re.match(r"(?:bit|lot|huge|big|terrible|bad|happy|heavy|light|slow|fast|little|long-?time|"
-                r"first-?time|new|regular|paying|frequent|great|proud|total|complete|native|fluent|"
-                r"nervous|good|keen|avid|satisfied)\b", bare, re.I) and not re.search(
-                r"engineer|developer|teacher|doctor|nurse", bare):  # fmt: skip
-        return []
-    return [text]
-
-
-def titled_role(raw: str) -> list[str]:
-    """An occupation said without article: "work as lead architect", "CTO"."""
-    found = role(raw) or role(f"the {raw}")
-    found = [text.removeprefix("the ") if not raw.startswith("the ") else text for text in found]
-    return [f"{'an' if found[0][0].lower() in 'aeio' else 'a'} {found[0]}"] if (
-        found and not re.match(r"(?:an?|the|our|their) ", found[0], re.I)
-    ) else found  # fmt: skip
-
-
-def any_role(raw: str) -> list[str]:
-    """Whatever "I work as" or "my role is" names."""
-    text = trim(re.split(r",| (?:at|for|with|and|but|who|based|in) ", raw, 2)[0])
-    return [text] if 0 < len(text.split()) <= 6 and not is_passing(text) else []
 
 
 def language(raw: str) -> list[str]:
     """Natural languages, as many as are listed."""
-    text = re.sub(r"\b(?:fluent(?:ly)?|native|a bit of|a little|some|basic|good|both|mainly|only|"
-                  r"bits of|broken|decent|conversational|bad|rusty|also|mostly)\b ?", "", raw,
-                  flags=re.IGNORECASE)  # fmt: skip
+    text = re.sub(
+        r"\b(?:fluent(?:ly)?|native|a bit of|a little|some|basic|good|both|mainly|only|"
+        r"bits of|broken|decent|conversational|bad|rusty|also|mostly)\b ?",
+        "",
+        raw,
+        flags=re.IGNORECASE,
+    )
     found = [fold(part) for part in re.split(r",| and | & | or |/| plus | but ", text)]
     listed = [part.split()[0].strip(".") for part in found if part]
     good = [part[:1].upper() + part[1:] for part in listed if part in LANGUAGES]
@@ -267,15 +216,20 @@ def tools(raw: str) -> list[str]:
     """Known products or proper names, as many as are listed."""
     found = []
     for part in split_list(raw):
-        text = re.sub(r"^(?:both|mostly|mainly|only|either|plain|currently|sometimes|also|some) ", "", head(part))
+        text = re.sub(
+            r"^(?:both|mostly|mainly|only|either|plain|currently|sometimes|also|some) ",
+            "",
+            head(part),
+        )
         text = re.sub(r"^an? (?=\S+ (?:db|database|cluster)$)|^the ", "", text)
         if not text or _BAD_THING.match(text) or len(text.split()) > 4 or is_passing(part):
             break
+        bare = re.sub(r"^an? (?=[A-ZÀ-Þ])", "", text)
         if re.match(_DATES, text, re.IGNORECASE):
             break
         if not tool(text) and not (re.search(r"[A-ZÀ-Þ]", text) and not is_place(text)):
             break
-        if re.match(r"(?:an? |I$|I )", text):
+        if re.match(r"(?:an? |I$|I )", bare):
             break
         found.append(text)
     return found
@@ -294,23 +248,23 @@ def city(raw: str) -> list[str]:
 def practice(raw: str) -> list[str]:
     """Something a team uses that needn't be a product ("trunk-based development")."""
     text = trim(raw)
-    if _BAD_THING.match(text) or re.match(r"(?:the|an?|to|for|in|up|about|only)\b", text, re.I):
+    if _BAD_THING.match(text) or re.match(
+        r"(?:the|an?|to|for|in|up|about|only)\b", text, re.IGNORECASE
+    ):
         return []
     return [text] if text and len(text.split()) <= 5 and not is_passing(raw) else []
 
 
-def split_list(raw: str) -> list[str]:
-    """The items of "Django, Postgres and Celery"."""
-    return [p.strip() for p in re.split(r",(?: and)? | and | & | \+ | plus | as well as ", raw) if p.strip()]
-
-
 _DEICTIC = re.compile(
-    r"\b(?:this|these|those|it|him|her|them|you|your|yours|their|his|each other|that (?:one|way|day|"
-    r"idea|song|movie|film|show|book|place|photo|pic|picture|too|about|said))\b|(?:\bthat|\bto|\btogether|\bhere|\bthere|\bback)$",
+    r"\b(?:this|these|those|it|him|her|them|you|your|yours|their|his|each other|"
+    r"that (?:one|way|day|with|to|for|"
+    r"idea|song|movie|film|show|book|place|photo|pic|picture|too|about|said))\b|"
+    r"(?:\bthat|\bto|\btogether|\bhere|\bthere|\bback)$",
     re.IGNORECASE,
 )
 _BAD_START = re.compile(
-    r"(?:was|is|are|were|to that|to it|from|up|for|with|against|around|along|in|on|at|also|and|or|(?:playing|working|doing|being|having|getting|"
+    r"(?:was|is|are|were|to that|to it|from|up|for|with|against|around|along|in|on|at|"
+    r"also|and|or|(?:playing|working|doing|being|having|getting|"
     r"going|making|trying|seeing|talking)$)",
     re.IGNORECASE,
 )
@@ -323,20 +277,27 @@ def thing(raw: str) -> list[str]:
         return []
     if len(text.split()) > 12 or _DEICTIC.search(text) or _BAD_START.match(text):
         return []
+    unfinished = re.search(r"\b(?:an?|the|some) \w+,", text)
+    if unfinished:
+        return [text]
     if text.count(",") == 1 and " and " not in text:
         text = text.split(",")[0]
     parts = split_list(text)
     if len(parts) > 2 and "," in text and all(len(part.split()) <= 4 for part in parts):
         return [trim(part) for part in parts]
     gerunds = all(part.split()[0].endswith("ing") for part in parts)
-    named = all(_CAPITAL.match(part) for part in parts)
+    named = all(CAPITAL.match(part) for part in parts)
     return parts if len(parts) == 2 and (gerunds or named) else [text]
 
 
 def liked(raw: str) -> list[str]:
     """What somebody likes as such, not the thing at hand ("the soup")."""
     at_hand = re.match(
-        r"the (?!outdoors|sea|ocean|beach|mountains|opera|theat|gym|cold|heat|rain|snow|country|[A-Z])", raw
+        (
+            r"the (?!outdoors|sea|ocean|beach|mountains|opera|theat|gym|cold|heat|rain|snow|"
+            r"country|[A-Z])"
+        ),
+        raw,
     )
     return [] if at_hand else thing(raw)
 
@@ -346,7 +307,11 @@ def things(raw: str) -> list[str]:
     text = trim(raw)
     if not thing(text):
         return []
-    return [trim(re.sub(r"^(?:or|to) ", "", p)) for p in re.split(r",? or | nor ", text) for p in split_list(p)]
+    return [
+        trim(re.sub(r"^(?:or|to) ", "", p))
+        for p in re.split(r",? or | nor ", text)
+        for p in split_list(p)
+    ]
 
 
 def rest(raw: str) -> list[str]:
@@ -357,14 +322,37 @@ def rest(raw: str) -> list[str]:
 
 def digits(raw: str) -> list[str]:
     """A small number in figures or words."""
-    found = re.match(r"\d{1,3}\b|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b", raw, re.I)
+    found = re.match(
+        r"\d{1,3}\b|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|twelve)\b",
+        raw,
+        re.IGNORECASE,
+    )
     return [found[0]] if found else []
 
 
 READERS: dict[str, Callable[[str], list[str]]] = {
-    "name": name, "Name": capital_name, "Person": person, "place": place, "Place": capital_place, "org": org,
-    "Org": capital_org, "role": role, "Role": titled_role, "anyrole": any_role, "lang": language,
-    "tools": tools, "practice": practice, "thing": thing, "liked": liked, "things": things, "rest": rest,
-    "number": digits, "old": tools, "oldorg": capital_org,
-    "oldknown": known_tools, "known": known_tools, "City": city, "oldplace": capital_place,
-}  # fmt: skip
+    "name": name,
+    "Name": capital_name,
+    "Person": person,
+    "place": place,
+    "Place": capital_place,
+    "org": org,
+    "Org": capital_org,
+    "role": role,
+    "Role": titled_role,
+    "anyrole": any_role,
+    "lang": language,
+    "tools": tools,
+    "practice": practice,
+    "thing": thing,
+    "liked": liked,
+    "things": things,
+    "rest": rest,
+    "number": digits,
+    "old": tools,
+    "oldorg": capital_org,
+    "oldknown": known_tools,
+    "known": known_tools,
+    "City": city,
+    "oldplace": capital_place,
+}

@@ -1,4 +1,4 @@
-"""What facts are about: one canonical name per subject, and which subjects hold one value at a time.
+"""What facts are about: one name per subject, and which of them hold one value at a time.
 
 Subjects arrive from three sides, the pattern table, a model and free text, so they are compared
 through aliases rather than as strings.
@@ -13,11 +13,17 @@ from app.rules.lexicon import PLACES, TOOLS
 
 TOOL_SUBJECT = "tools"
 """The subject of a tool of no known category; it may meet any category."""
+
+
+def _listed(names: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in names.split("|"))
+
+
 GIVEN_UP = "given up"
 """The subject of "gave up X", where only X tells which of `HABITS` has ended."""
-HABITS = frozenset(
+HABITS = _listed(
     "learning|likes|drinks|food|diet|habits|plays|collects|coaches|goals|studies|routine|car|pets|"
-    "volunteers|practices|owns|business|current project|tools".split("|")
+    "volunteers|practices|owns|business|current project|tools"
 )
 
 _ALIASES = {
@@ -62,7 +68,7 @@ _CANONICAL = {
     for alias in (subject, *aliases.split("|"))
 }
 
-_SINGLE = frozenset(
+_SINGLE = _listed(
     """
     name|preferred name|employer|role|home city|origin|native language|birthday|age|database|
     answer language|seat preference|theme|answer length|time zone|operating system|editor|
@@ -72,12 +78,12 @@ _SINGLE = frozenset(
     budget|currency|quotes|emoji use|code host|ci system|issue tracker|documentation tool|
     package manager|test framework|monitoring|chat tool|data warehouse|message broker|frontend|
     backend|staging|production|staging region|production region|wife's name|husband's name|website
-    """.replace("\n", "").replace("    ", "").split("|")
-)  # fmt: skip
+    """
+)
 
-_FILLERS = frozenset(
+_FILLERS = _listed(
     "user user's users preference preferred preferences current currently main primary usual the a "
-    "an of for in on to my our their in-use setting settings".split()
+    "an of for in on to my our their in-use setting settings".replace(" ", "|")
 )
 _TOOL_CATEGORIES = frozenset(category for _, category in TOOLS.values())
 
@@ -88,7 +94,7 @@ stem: Callable[[str], str] = snowballstemmer.stemmer("english").stemWord
 
 def fold(text: str) -> str:
     """Lower case, single spaces, no end punctuation: how texts are compared."""
-    return " ".join(text.replace("’", "'").casefold().split()).strip(" .,;:!?\"'`()[]")
+    return " ".join(text.replace("\u2019", "'").casefold().split()).strip(" .,;:!?\"'`()[]")
 
 
 def words(text: str) -> list[str]:
@@ -127,9 +133,12 @@ def same_subject(a: str, b: str) -> bool:
         return True
     if one in _ALIASES and other in _ALIASES:
         return False
-    mine = {stem(word) for word in words(one)} - _FILLERS
-    theirs = {stem(word) for word in words(other)} - _FILLERS
+    mine, theirs = _content(one), _content(other)
     return bool(mine and theirs) and (mine <= theirs or theirs <= mine)
+
+
+def _content(subject: str) -> set[str]:
+    return {stem(word) for word in words(subject) if word not in _FILLERS}
 
 
 def tool(name: str) -> tuple[str, str] | None:

@@ -65,7 +65,7 @@ async def test_facts_beyond_the_cap_of_a_day_are_counted_not_kept(alice: Caller)
 
 
 async def test_a_tenant_may_allow_a_sensitive_category(alice: Caller):
-    fact = {"text": "Is allergic to peanuts.", "kind": "constraint"}
+    fact = {"text": "Has type 2 diabetes.", "kind": "profile"}
     refused = await alice.post("/facts", fact)
 
     policy = (await alice.call("GET", POLICY)).json()
