@@ -25,16 +25,19 @@ from rich.table import Table
 from rich.text import Text
 
 from app import db, telemetry
+from app.address import database
 from app.errors import UsermemError
 from app.main import create_app
 from app.memory.render import estimate_tokens
 from app.memory.tenants import create_tenant
 from app.settings import Settings
-from app.wiring import database
 
 _USER: Final = "dana"
 _PATIENCE: Final = 30
-"""Seconds for the service to answer and for a session to be done."""
+"""Seconds for a session to be done."""
+
+_START: Final = 90
+"""Seconds for the service to answer: on a busy machine its imports alone may take long."""
 
 
 _FIRST_TEXT: Final = """
@@ -163,7 +166,7 @@ async def _tenant(url: str) -> str:
 
 
 def _wait_for(server: uvicorn.Server, thread: threading.Thread) -> None:
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + _START
     while not server.started:
         if not thread.is_alive() or time.monotonic() > deadline:
             raise DemoFailed("The service did not start.")

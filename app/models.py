@@ -83,6 +83,7 @@ class UserDirectory(Base):
     """Which random id stands for the caller's own user id. Erasing the row unnames the rest."""
 
     __tablename__ = "user_directory"
+    __table_args__ = (Index("ix_user_directory_user", "tenant_id", "user_id"),)
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
     external_id: Mapped[str] = mapped_column(primary_key=True)
@@ -241,6 +242,13 @@ class Fact(Base):
             postgresql_where=text(_LIVE),
         ),
         Index("ix_memory_fact_newest", "tenant_id", "user_id", "created_at", "id"),
+        Index(
+            "ix_memory_fact_quarantine",
+            "tenant_id",
+            "created_at",
+            "id",
+            postgresql_where=text("quarantined_at is not null"),
+        ),
     )
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)

@@ -5,25 +5,33 @@ are; free text is cleaned instead, for a chat must not fail over a control chara
 """
 
 import json
+import math
 import re
 import unicodedata
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal, NoReturn
-from urllib.parse import unquote_to_bytes
+from urllib.parse import parse_qsl, unquote_to_bytes
+from uuid import UUID
 
 from fastapi import Path, Request
+from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
+from starlette.convertors import Convertor, register_url_convertor
 
-from app.errors import UsermemError
+from app.errors import Invalid, UsermemError
 from app.text import clean, one_line
 
 MAX_BODY: Final = 1024 * 1024
 MAX_ID: Final = 256
 MAX_DEPTH: Final = 32
+MAX_METADATA: Final = 16 * 1024
 
 _RFC3339 = re.compile(
-    r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+-]\d{2}:\d{2})"
+    r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?"
+    r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
+    re.ASCII,
 )
 
 
@@ -39,10 +47,27 @@ class WrongMediaType(UsermemError):  # noqa: N818 - as above
     status, title, code = 415, "Unsupported media type", "unsupported_media_type"
 
 
-class TooDeep(UsermemError):  # noqa: N818 - as above
-    """The body nests too deep, or a number can't be kept."""
+class TooLarge(UsermemError):  # noqa: N818 - as above
+    """The body is over its limit."""
 
-    status, title, code = 422, "Unprocessable content", "too_deep"
+    status, title, code = 413, "Content too large", "too_large"
+
+
+class IdConvertor(Convertor[str]):
+    """Matches an id's segment in a path, an empty one too: the id is then wrong, not the route."""
+
+    regex = "[^/]*"
+
+    def convert(self, value: str) -> str:
+        """Leave it percent-encoded; `decode_id` follows."""
+        return value
+
+    def to_string(self, value: str) -> str:
+        """Give it back."""
+        return value
+
+
+register_url_convertor("id", IdConvertor())
 
 
 class Model(BaseModel):
@@ -78,6 +103,14 @@ def decode_id(value: object) -> str:
         raise Malformed("The path is not UTF-8.") from None
 
 
+def _decode_uuid(value: object) -> UUID:
+    # Not pydantic's own parser, whose error repeats characters of what was sent.
+    try:
+        return UUID(_strict_str(value))
+    except ValueError:
+        raise PydanticCustomError("bad_id", "a UUID is needed") from None
+
+
 def parse_time(value: object) -> datetime:
     """Read an RFC 3339 time with an offset, into UTC."""
     text = _strict_str(value)
@@ -97,7 +130,12 @@ _ID = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_ID})
 Id = Annotated[str, BeforeValidator(_strict_str), AfterValidator(check_id), _ID]
 UserId = Annotated[str, BeforeValidator(decode_id), Path(alias="user"), _ID]
 SessionId = Annotated[str, BeforeValidator(decode_id), Path(alias="session"), _ID]
-Text = Annotated[str, BeforeValidator(lambda value: clean(_strict_str(value))), _STRING]
+FactId = Annotated[
+    UUID,
+    BeforeValidator(_decode_uuid),
+    Path(alias="fact"),
+    WithJsonSchema({"type": "string", "format": "uuid"}),
+]
 Line = Annotated[str, BeforeValidator(lambda value: one_line(_strict_str(value))), _STRING]
 Time = Annotated[
     datetime,
@@ -108,59 +146,130 @@ Kind = Literal["preference", "constraint", "profile", "goal"]
 Limit = Annotated[int, Field(ge=1, le=200)]
 
 
-def cleaned(value: Any) -> Any:
+def _cleaned(value: Any) -> Any:
     """Clean every string of a JSON value, keys too."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
-        return [cleaned(item) for item in value]
+        return [_cleaned(item) for item in value]
     if isinstance(value, dict):
-        return {clean(key): cleaned(item) for key, item in value.items()}
+        return {clean(key): _cleaned(item) for key, item in value.items()}
     return value
+
+
+def _small(value: Any) -> Any:
+    if len(json.dumps(value, ensure_ascii=False).encode()) > MAX_METADATA:
+        raise PydanticCustomError("metadata_too_large", "metadata has at most 16 KiB of JSON")
+    return value
+
+
+Metadata = Annotated[dict[str, Any], BeforeValidator(_cleaned), AfterValidator(_small)]
+
+
+def check_query(query: bytes, declared: Collection[str]) -> None:
+    """Refuse a query string that is not UTF-8, names what is not declared, or repeats a name."""
+    try:
+        pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict")
+    except UnicodeError:
+        raise Malformed("The query string is not percent-encoded UTF-8.") from None
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name not in declared or name in seen:
+            problem = "is given twice" if name in declared else "there is no such parameter"
+            raise RequestValidationError(
+                [{"type": "query_parameter", "loc": ("query", name), "msg": problem}]
+            )
+        seen.add(name)
 
 
 def _no_constant(_name: str) -> NoReturn:
     raise ValueError
 
 
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise Invalid("The body holds a number beyond what can be kept.", code="number_range")
+    return number
+
+
 def parse_json(body: bytes) -> Any:
     """Parse strictly: UTF-8 without a byte order mark, no NaN or Infinity, bounded numbers.
 
     A repeated key keeps its last value, as everywhere in Python. Raises `Malformed` for what is
-    not JSON and `TooDeep` for what nests without end.
+    not JSON and `Invalid` for a number out of range or what nests deeper than `MAX_DEPTH`.
     """
     try:
-        value = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
+        value = json.loads(body.decode(), parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
-        raise TooDeep("The body nests too deep.") from None
+        raise _too_deep() from None
     except ValueError:
         raise Malformed("The body is not JSON in UTF-8.") from None
-    _check(value, MAX_DEPTH)
-    return value
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        level = [
+            item
+            for parent in level
+            if isinstance(parent, dict | list)
+            for item in (parent.values() if isinstance(parent, dict) else parent)
+        ]
+        if not level:
+            return value
+    raise _too_deep()
 
 
-def _check(value: Any, depth: int) -> None:
-    if depth == 0:
-        raise TooDeep(f"The body nests deeper than {MAX_DEPTH} levels.")
-    if isinstance(value, float) and value in {float("inf"), float("-inf")}:
-        raise TooDeep("The body holds a number beyond what can be kept.", code="number_range")
-    for item in (
-        value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    ):
-        _check(item, depth - 1)
+def _too_deep() -> Invalid:
+    return Invalid(f"The body nests deeper than {MAX_DEPTH} levels.", code="too_deep")
 
 
 class JsonRequest(Request):
-    """A request whose body is strict JSON."""
+    """A request whose body is strict JSON of at most `MAX_BODY` bytes."""
+
+    async def body(self) -> bytes:
+        """Read the body, and no further than its limit, whatever its length was said to be."""
+        if not hasattr(self, "_body"):
+            said = self.headers.get("content-length", "")
+            if said.isdecimal() and int(said[:20]) > MAX_BODY:
+                raise _too_large()
+            read = bytearray()
+            async for chunk in self.stream():
+                read += chunk
+                if len(read) > MAX_BODY:
+                    raise _too_large()
+            self._body = bytes(read)
+        return self._body
 
     async def json(self) -> Any:
         """Parse the body once."""
-        if not hasattr(self, "_parsed"):
-            self._parsed = parse_json(await self.body())
-        return self._parsed
+        if not hasattr(self, "_json"):
+            self._json = parse_json(await self.body())
+        return self._json
 
-    async def require_json(self) -> None:
-        """Refuse a body of another type. An empty one is the route's to judge."""
+    async def check(self, *, takes_body: bool) -> None:
+        """Refuse a body that can't be read as JSON, and one that is not empty where none is due.
+
+        Whether a body that is due may be absent is the route's to judge.
+        """
+        if not await self.body():
+            return
         media_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if await self.body() and media_type != "application/json":
+        if media_type != "application/json":
             raise WrongMediaType("The body must be application/json.")
+        if self.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise WrongMediaType("The body must not be compressed.")
+        value = await self.json()
+        if not takes_body and value != {}:
+            field = next(iter(value), None) if isinstance(value, dict) else None
+            raise RequestValidationError(
+                [
+                    {
+                        "type": "extra_forbidden",
+                        "loc": ("body",) if field is None else ("body", field),
+                        "msg": "nothing is taken here",
+                    }
+                ]
+            )
+
+
+def _too_large() -> TooLarge:
+    return TooLarge(f"The body is over its limit of {MAX_BODY} bytes.")

@@ -9,6 +9,8 @@ import pytest
 
 from app import demo
 
+pytestmark = pytest.mark.timeout(240)  # seconds of work, but a busy machine may make it minutes
+
 
 class Shown:
     def __init__(self, output: str, errors: str, left_behind: list[str]) -> None:
@@ -36,7 +38,7 @@ def shown(tmp_path_factory) -> Shown:
     }
     command = [str(Path(sys.executable).with_name("usermem")), "demo"]
     ran = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=90, check=False
+        command, env=environment, capture_output=True, text=True, timeout=200, check=False
     )
     assert ran.returncode == 0, ran.stderr
     return Shown(ran.stdout, ran.stderr, [path.name for path in temporary.iterdir()])

@@ -1,8 +1,16 @@
 """The documents say what is so: settings, targets, the tree, and which test proves what."""
 
 import ast
+import json
+import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
@@ -77,6 +85,64 @@ def test_no_page_names_a_setting_that_is_not_there():
     for page in [*pages, *(ROOT / "docs").glob("*.md")]:
         named = set(re.findall(r"\bUSERMEM_[A-Z_]+\b", page.read_text()))
         assert named - known == set(), page.name
+
+
+@pytest.fixture
+def serving(tmp_path, free_tcp_port):
+    """A service as `make run` starts it, on another port and folder; gives its environment."""
+    environment = {**os.environ, "USERMEM_DATA_DIR": str(tmp_path), "USERMEM_EXTRACTOR": "rules"}
+    command = [str(Path(sys.executable).with_name("usermem")), "serve", f"--port={free_tcp_port}"]
+    with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_for(f"http://127.0.0.1:{free_tcp_port}/readyz")
+            yield environment
+        finally:
+            process.terminate()
+
+
+def wait_for(url: str) -> None:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - on loopback
+                answer.read()
+                return
+        except urllib.error.URLError:
+            time.sleep(0.2)
+    pytest.fail("the service did not start")
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the quick start is written for curl")
+def test_the_quick_start_runs_as_it_stands_and_ends_as_shown(serving, free_tcp_port):
+    start = section(README, "Quick start")
+    fences = re.findall(r"^```(\w+)\n(.*?)^```$", start, re.DOTALL | re.MULTILINE)
+    script = "\n".join(
+        code for language, code in fences if language == "sh" and code != "make run\n"
+    )
+    script = script.replace("127.0.0.1:8000", f"127.0.0.1:{free_tcp_port}")
+    script = script.replace(".venv/bin/", f"{Path(sys.executable).parent}/")
+
+    ran = subprocess.run(
+        ["/bin/bash", "-euo", "pipefail"],
+        input=script,
+        env=serving,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    shown = [code for language, code in fences if language in {"json", "text"}]
+    decoder = json.JSONDecoder()
+    receipt, end = decoder.raw_decode(ran.stdout)
+    state, rest = decoder.raw_decode(ran.stdout, end)
+    assert without_times(receipt) == without_times(json.loads(shown[0]))
+    assert without_times(state) == without_times(json.loads(shown[1]))
+    assert ran.stdout[rest:] == shown[2].rstrip("\n")
+
+
+def without_times(answer: dict[str, Any]) -> dict[str, Any]:
+    return {key: None if key.endswith(("_at", "_after")) else v for key, v in answer.items()}
 
 
 def test_every_make_target_is_there():

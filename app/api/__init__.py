@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from app.api import facts, health, memory, sessions, tenant, users
+from app.api import audits, facts, health, memory, quarantine, sessions, tenant, users
 
 router = APIRouter()
 router.include_router(sessions.router)  # /v1/users/{user}/sessions, /v1/users/{user}/transcripts
@@ -10,4 +10,6 @@ router.include_router(memory.router)  # /v1/users/{user}/memory
 router.include_router(facts.router)  # /v1/users/{user}/facts
 router.include_router(users.router)  # /v1/users/{user}/settings
 router.include_router(tenant.router)  # /v1/tenant/policy
+router.include_router(quarantine.router)  # /v1/quarantine
+router.include_router(audits.router)  # /v1/audits
 router.include_router(health.router)  # /livez, /readyz

@@ -5,25 +5,24 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Path, Response
-from pydantic import BeforeValidator, Field
+from fastapi import APIRouter, Depends, Header, Response
+from pydantic import Field
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import now
-from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, OnceDep, Tx
+from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.errors import Stale, UsermemError
 from app.memory import edit, facts
 from app.models import Fact
-from app.wire import Kind, Limit, Line, Model, Time, UserId, cleaned
+from app.once import OnceDep
+from app.wire import FactId, Kind, Limit, Line, Metadata, Model, Time, UserId
 
-router = APIRouter(prefix="/v1/users/{user}/facts", route_class=KeyedRoute, tags=["facts"])
+router = APIRouter(prefix="/v1/users/{user:id}/facts", route_class=KeyedRoute, tags=["facts"])
 _facts = Depends(Needs("facts"))
 
-FactId = Annotated[UUID, Path(alias="fact")]
 Status = Literal["live", "superseded", "quarantined", "expired", "forgotten"]
 
 
-Metadata = Annotated[dict[str, Any], BeforeValidator(cleaned)]
 _REVISION = re.compile(r'"(\d{1,9})"')
 
 
@@ -155,6 +154,7 @@ class WhyOut(Model):
 
 
 _STATUS_CODES = {"added": 201, "duplicate": 200, "quarantined": 202}
+_TAGGED: dict[str, Any] = {"headers": {"ETag": {"schema": {"type": "string"}}}}
 
 
 @router.get("", dependencies=[_facts])
@@ -188,7 +188,11 @@ async def list_facts(
     "",
     status_code=201,
     dependencies=[_facts],
-    responses={200: {"model": WrittenOut}, 202: {"model": WrittenOut}},
+    responses={
+        200: {"model": WrittenOut, "description": "The same fact is there; it is confirmed"},
+        202: {"model": WrittenOut, "description": "The fact waits in quarantine"},
+        409: {"description": "The user's memory is paused"},
+    },
 )
 async def add_fact(
     user: UserId,
@@ -220,7 +224,7 @@ async def add_fact(
     return WrittenOut.of(written, at)
 
 
-@router.get("/{fact}", dependencies=[_facts])
+@router.get("/{fact}", dependencies=[_facts], responses={200: _TAGGED})
 async def get_fact(
     user: UserId, fact: FactId, key: CredentialDep, tx: Tx, response: Response
 ) -> FactOut:
@@ -270,7 +274,8 @@ async def delete_fact(
     await edit.delete_fact(tx, core, key.tenant_id, user, fact)
 
 
-def _revision(if_match: str | None) -> int:
+def revision_of(if_match: str | None) -> int:
+    """Read the revision out of `If-Match`. Raises `PreconditionRequired` or `Stale`."""
     if if_match is None:
         raise PreconditionRequired("Send the fact's revision as If-Match, as its ETag gives it.")
     match = _REVISION.fullmatch(if_match.strip())
@@ -279,7 +284,16 @@ def _revision(if_match: str | None) -> int:
     return int(match[1])
 
 
-@router.patch("/{fact}", dependencies=[_facts])
+@router.patch(
+    "/{fact}",
+    dependencies=[_facts],
+    responses={
+        200: _TAGGED,
+        409: {"description": "The fact is not live, or the user's memory is paused"},
+        412: {"description": "The fact has another revision"},
+        428: {"description": "If-Match is missing"},
+    },
+)
 async def change_fact(
     user: UserId,
     fact: FactId,
@@ -303,7 +317,7 @@ async def change_fact(
         user,
         fact,
         edit.Change(text, named),
-        revision=_revision(if_match),
+        revision=revision_of(if_match),
         by=f"key:{key.key_id}",
     )
     response.headers["ETag"] = f'"{row.revision}"'
@@ -317,7 +331,11 @@ async def history(user: UserId, fact: FactId, key: CredentialDep, tx: Tx) -> Fac
     return FactChain(items=[FactOut.of(row, now(tx)) for row in chain])
 
 
-@router.post("/{fact}/restore", dependencies=[_facts])
+@router.post(
+    "/{fact}/restore",
+    dependencies=[_facts],
+    responses={409: {"description": "The fact is live, or the user's memory is paused"}},
+)
 async def restore(user: UserId, fact: FactId, key: CredentialDep, tx: Tx) -> FactOut:
     """Undo a supersession or a forgetting."""
     row = await edit.restore_fact(tx, key.tenant_id, user, fact, by=f"key:{key.key_id}")

@@ -4,12 +4,12 @@ from typing import Literal
 
 from fastapi import APIRouter, Response
 
-from app.deps import CoreDep
+from app.deps import CoreDep, StrictRoute
 from app.memory.core import Check
 from app.memory.health import readiness
 from app.wire import Model
 
-router = APIRouter(tags=["operations"])
+router = APIRouter(route_class=StrictRoute, tags=["operations"])
 
 
 class Alive(Model):

@@ -1,6 +1,7 @@
 """Recall: one call gives the block for the next prompt."""
 
 import hashlib
+import re
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -16,8 +17,9 @@ from app.wire import Id, Kind, Line, Model, UserId
 MAX_GET_QUERY = 2 * 1024
 MAX_POST_QUERY = 32 * 1024
 
-router = APIRouter(prefix="/v1/users/{user}", route_class=KeyedRoute, tags=["memory"])
+router = APIRouter(prefix="/v1/users/{user:id}", route_class=KeyedRoute, tags=["memory"])
 _recall = Depends(Needs("recall"))
+_QUALITY = re.compile(r"\bq\s*=\s*([01](?:\.[0-9]{0,3})?)")
 
 
 def _at_most(limit: int) -> AfterValidator:
@@ -138,12 +140,23 @@ def _matches(header: str | None, etag: str) -> bool:
     )
 
 
+def _prefers_text(accept: str) -> bool:
+    """Tell whether plain text is asked for by name, and no less than JSON is."""
+    wishes: dict[str, float] = {}
+    for part in accept.lower().split(","):
+        media_type, _, parameters = part.partition(";")
+        quality = _QUALITY.search(parameters)
+        wishes.setdefault(media_type.strip(), float(quality[1]) if quality else 1.0)
+    text = wishes.get("text/plain", 0.0)
+    return text > 0 and text >= wishes.get("application/json", 0.0)
+
+
 def _respond(request: Request, answer: Recall, if_none_match: str | None = None) -> Response:
     etag = etag_of(answer.block)
     headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "private, no-store"}
     if _matches(if_none_match, etag):
         return Response(status_code=304, headers=headers)
-    if request.headers.get("accept", "").partition(";")[0].strip() == "text/plain":
+    if _prefers_text(request.headers.get("accept", "")):
         return PlainTextResponse(answer.block, headers=headers)
     # Already of the right shape: validating it again would cost as much as the database.
     return JSONResponse(_shown(answer), headers=headers)

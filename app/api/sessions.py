@@ -10,17 +10,18 @@ from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, OnceDep, Tx
+from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.memory import sessions
 from app.memory.ingest import IncomingTurn, Role, append_turns
 from app.models import Session
+from app.once import OnceDep
 from app.text import clean
 from app.wire import Id, Limit, Model, SessionId, Time, UserId
 
 MAX_MESSAGES = 200
 MAX_MESSAGE_BYTES = 64 * 1024
 
-router = APIRouter(prefix="/v1/users/{user}", route_class=KeyedRoute, tags=["sessions"])
+router = APIRouter(prefix="/v1/users/{user:id}", route_class=KeyedRoute, tags=["sessions"])
 _ingest = Depends(Needs("ingest"))
 _privacy = Depends(Needs("privacy"))
 
@@ -166,7 +167,15 @@ class SessionReceiptOut(Model):
     facts_restored: int
 
 
-@router.post("/sessions/{session}/messages", status_code=202, dependencies=[_ingest])
+_INCOGNITO = {"description": "The session is incognito for good"}
+
+
+@router.post(
+    "/sessions/{session:id}/messages",
+    status_code=202,
+    dependencies=[_ingest],
+    responses={409: _INCOGNITO},
+)
 async def post_messages(
     user: UserId,
     session: SessionId,
@@ -185,7 +194,15 @@ async def post_messages(
     return answer
 
 
-@router.post("/transcripts", status_code=202, dependencies=[_ingest])
+@router.post(
+    "/transcripts",
+    status_code=202,
+    dependencies=[_ingest],
+    responses={
+        202: {"headers": {"Location": {"schema": {"type": "string"}}}},
+        409: _INCOGNITO,
+    },
+)
 async def post_transcript(
     user: UserId,
     body: TranscriptIn,
@@ -208,7 +225,7 @@ async def post_transcript(
     return answer
 
 
-@router.post("/sessions/{session}/end", status_code=202, dependencies=[_ingest])
+@router.post("/sessions/{session:id}/end", status_code=202, dependencies=[_ingest])
 async def end(user: UserId, session: SessionId, key: CredentialDep, tx: Tx) -> ReceiptOut:
     """End a session now."""
     return ReceiptOut.model_validate(await sessions.end_session(tx, key.tenant_id, user, session))
@@ -243,7 +260,12 @@ async def list_sessions(
     )
 
 
-@router.post("/sessions/{session}/retry", status_code=202, dependencies=[_ingest])
+@router.post(
+    "/sessions/{session:id}/retry",
+    status_code=202,
+    dependencies=[_ingest],
+    responses={409: {"description": "The session has not failed"}},
+)
 async def retry(user: UserId, session: SessionId, key: CredentialDep, tx: Tx) -> ReceiptOut:
     """Try a failed session again."""
     return ReceiptOut.model_validate(await sessions.retry_session(tx, key.tenant_id, user, session))

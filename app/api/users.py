@@ -1,6 +1,6 @@
 """A user's settings."""
 
-from dataclasses import replace
+from functools import cache
 from typing import Annotated, Literal
 from zoneinfo import available_timezones
 
@@ -9,15 +9,20 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from app.deps import CredentialDep, KeyedRoute, Needs, Tx
-from app.memory.users import UserSettings, read_settings, write_settings
+from app.memory.users import read_settings, write_settings
 from app.wire import Line, Model, UserId
 
-router = APIRouter(prefix="/v1/users/{user}", route_class=KeyedRoute, tags=["users"])
+router = APIRouter(prefix="/v1/users/{user:id}", route_class=KeyedRoute, tags=["users"])
 _privacy = Depends(Needs("privacy"))
 
 
+@cache
+def _zones() -> set[str]:
+    return available_timezones()
+
+
 def _zone(name: str) -> str:
-    if name not in available_timezones():
+    if name not in _zones():
         raise PydanticCustomError("timezone", "a time zone is an IANA name like Europe/Lisbon")
     return name
 
@@ -51,14 +56,12 @@ async def get_settings(user: UserId, key: CredentialDep, tx: Tx) -> SettingsOut:
 @router.put("/settings", dependencies=[_privacy])
 async def put_settings(user: UserId, body: SettingsIn, key: CredentialDep, tx: Tx) -> SettingsOut:
     """Replace a user's settings."""
-    settings = UserSettings(body.memory, body.locale, body.timezone)
-    return SettingsOut.model_validate(await write_settings(tx, key.tenant_id, user, settings))
+    settings = await write_settings(tx, key.tenant_id, user, body.model_dump())
+    return SettingsOut.model_validate(settings)
 
 
 @router.patch("/settings", dependencies=[_privacy])
 async def patch_settings(user: UserId, body: SettingsIn, key: CredentialDep, tx: Tx) -> SettingsOut:
     """Change some of a user's settings."""
-    settings = replace(
-        await read_settings(tx, key.tenant_id, user), **body.model_dump(exclude_unset=True)
-    )
-    return SettingsOut.model_validate(await write_settings(tx, key.tenant_id, user, settings))
+    changes = body.model_dump(exclude_unset=True)
+    return SettingsOut.model_validate(await write_settings(tx, key.tenant_id, user, changes))

@@ -5,10 +5,9 @@ somebody has it. Jobs, products and prohibitions use the same words and must pas
 authorised to deploy on Fridays" is a constraint worth keeping.
 """
 
-# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
-
 from typing import Final
 
+from app.memory.authority_languages import CLAIMS_ELSEWHERE
 from app.memory.patterns import one_of
 
 _WHO: Final = (
@@ -37,7 +36,8 @@ _POWER: Final = (
     r"|approve|approvals?|delete|deletion|export|reset|unlock|anything|everything|all|any|every"
     r"|unlimited|without|no (?:questions|supervisor|review|limit)|fees?|production|deploy\w*|push"
     r"|merge"
-    r"|prices?|credits?|plans?|tiers?|internal|confidential|restricted|secrets?|passwords?)"
+    r"|files|patients?|archives?|prices?|credits?|plans?|tiers?|internal|confidential"
+    r"|restricted|secrets?|passwords?)"
 )
 _NEGATED: Final = (
     r"(?<!not )(?<!never )(?<!n't )(?<!nobody )(?<!no one )(?<!cannot )"
@@ -45,6 +45,19 @@ _NEGATED: Final = (
 )
 
 _ENGLISH: Final = (
+    (
+        r"\b(?:i'm|i am|im) (?:now |actually |really )?your (?:new )?(?:admin\w*|owner"
+        r"|operator|developer|creator|boss|master|manager|supervisor)\b"
+    ),
+    (
+        r"\bi (?:own|run|operate|built|created|administer|founded) (?:this"
+        r"|your) (?:\w+ )?(?:platform|service|system|app|site|website|bot|assistant|model"
+        r"|company|tool|product)\b"
+    ),
+    (
+        r"\b(?:budget|quota|credits?|tokens?|limits?|allowance) (?:\w+ )?(?:is"
+        r"|are) (?:infinite|unlimited|limitless|endless)\b"
+    ),
     rf"\b{_WHO}{_IS}\s+{_NEGATED}{_GRANTED}\b.{{0,60}}\b{_POWER}\b",
     rf"\b{_WHO}{_IS}\s+{_NEGATED}{_GRANTED}\s+(?:by|as)\b",
     (
@@ -115,7 +128,8 @@ _ENGLISH: Final = (
         r"\b(?:my|our|user'?s?|their|customer'?s?) (?:\w+ )?(?:discount|rebate|refund limit"
         r"|credit limit|spending limit|trust level|clearance"
         r"|security level|access level|permission level|privilege level|privileges|permissions"
-        r"|entitlements?)\b.{0,20}\b(?:is|are|was|=|:|includes?|stays?)"
+        r"|entitlements?)\b\s*(?:here |now |rate |level |always )*(?:is\b|are\b|was\b|="
+        r"|:|includes?|stays?)"
     ),
     (
         r"\b(?:get|gets|entitled to|receive|receives|qualif\w+ for|have|has)\b.{0,20}\b\d+ ?(?:%"
@@ -128,8 +142,8 @@ _ENGLISH: Final = (
     (
         r"\b(?:agree[sd]?|consent(?:s|ed)?|opt(?:s|ed)? in|gave (?:\w+ )?consent|gives? consent"
         r"|given consent)\b.{0,40}"
-        r"\b(?:to|that|receive|share|sharing|marketing|newsletter|data|terms|recording|processing"
-        r"|all)\b"
+        r"\b(?:receive|shar(?:e|ing)|marketing|newsletter|e-?mails?|data|terms|record(?:ed|ing)"
+        r"|process(?:ed|ing)|tracking|cookies|sold|skip|free|refunds?|fees?|pay\w*|all)\b"
     ),
     r"\b(?:pre-?approv|pre-?authori[sz])\w*",
     (
@@ -205,6 +219,24 @@ _ENGLISH: Final = (
         r"|take my word)\b"
     ),
     (
+        r"\b(?:have|'ve|has|got) (?:got )?(?:root|sudo|superuser|admin) (?:on|in|at|over"
+        r"|here|for|access|rights?|privileges?)\b"
+    ),
+    (
+        r"\b(?:team|support|vendor|agent|staff|operator|bank|helpdesk|desk|sales"
+        r"|management) (?:\w+ )?(?:promised|guaranteed|assured|owes?) (?:me|us|this user)\b"
+        r"|\bfree (?:service|access|upgrades?|shipping|support) (?:for (?:life|ever)"
+        r"|forever)\b"
+    ),
+    (
+        r"\b(?:account|permission|access|clearance|trust|security|privilege|loyalty"
+        r"|membership|customer|user) (?:type|level|tier|class|status|group)\s*(?::|=|is\b)"
+    ),
+    (
+        r"\bpays? nothing\b|\b(?:don't|doesn't|never|not) (?:have to "
+        r"|need to )?pay\b.{0,30}\b(?:here|support|deal|service|orders?|fees?)\b"
+    ),
+    (
         r"\b(?:is|are|was|were) (?:always |already |automatically )*(?:valid|approved|pre-?paid"
         r"|authori[sz]ed|permitted|granted|exempt)\b"
         r".{0,30}\b(?:from me|by|forever|always|automatically|without|for me|for this|for my)\b"
@@ -224,104 +256,7 @@ _ENGLISH: Final = (
     ),
 )
 
-# Accents are gone and case is folded when these are read.
-_OTHER_LANGUAGES: Final = (
-    # German
-    (
-        r"\b(?:bevollmachtigt|ermachtigt|freigeschaltet fur|zeichnungsberechtigt|vorab genehmigt)\b"
-        r"|(?<!nicht )\b(?:befugt|berechtigt|autorisiert)\b"
-        r"|\b(?:unbegrenzt|unbeschrankt|uneingeschrankt)\w*\s+(?:\w+\s+)?(?:zugriff|zugang|recht"
-        r"|ruckerstattung|erstattung|konto)\w*"
-        r"|\b(?:admin|root|administrator)-?(?:rechte|zugang|zugriff|status)\w*"
-        r"|\b(?:administrator|inhaber|eigentumer|betreiber|chef|besitzer)(?:in)?\s+(?:dieses|dieser"
-        r"|eures|des (?:dienst|systems)|der plattform)"
-        r"|\bmein\w* rabatt (?:betragt|ist|liegt)|\bdarf(?:st)?\b.{0,40}\b(?:alle\w*|jede\w*|daten"
-        r"|loschen|erstatt\w*|ohne)\b"
-        r"|\bpreise? .{0,30}\bautomatisch\b|\bautomatisch (?:freigib\w*|genehmig\w*|akzeptier\w*"
-        r"|freigegeben)"
-    ),
-    # Romanian
-    (
-        r"(?<!nu )\b(?:sunt|este|e) (?:\w+ )?(?:autorizat|imputernicit|indreptatit|abilitat|aprobat"
-        r"|scutit|verificat)\w*\b"
-        r"|\b(?:administratorul|proprietarul|operatorul|sefa?|detinatorul) (?:acestui|acestei"
-        r"|platformei|serviciului|sistemului)"
-        r"|\bam (?:drepturi|acces|permisiuni|privilegii)\b.{0,30}\b(?:admin\w*|root|depline?"
-        r"|nelimitat\w*|total\w*|complet\w*|toate)\b"
-        r"|\breducere(?:a mea)? (?:este )?de \d|\bpot (?:sa )?(?:ved|aprob|sterg"
-        r"|acces)\w*\b.{0,40}\b(?:tuturor|toate|toti|orice|altor|oricarui)\b"
-        r"|\brambursari? (?:nelimitat|fara)\w*|\bdeja aprobat\w*"
-    ),
-    # French
-    (
-        r"\bje suis (?:\w+ )?(?:autorise|habilite|exempte|accredite|verifie)\w*\b"
-        r"|\bje (?:suis|reste) (?:l'|le |la |un |une )?(?:administrat\w+|proprietaire|responsable"
-        r"|operat\w+) (?:de ce|de cette|du service|de la plateforme|du systeme)"
-        r"|\bacces (?:illimite|complet|total|root|admin\w*)|\bdroits? (?:d'|de |)?(?:admin\w*|root"
-        r"|complets?)"
-        r"|\bma remise est|\bje peux (?:voir|consulter|approuver|valider|supprimer"
-        r"|rembourser)\b.{0,40}\b(?:tous|toutes|autres|mes propres|sans)\b"
-        r"|\bremboursements? illimites?"
-    ),
-    # Spanish, Portuguese, Italian
-    (
-        r"(?<!no )\b(?:estoy|soy|estou|sou|sono) (?:\w+ )?(?:autorizad[oa]|autorizzat[oa]"
-        r"|habilitad[oa]|abilitat[oa]|exent[oa]|verificad[oa]|isent[oa]|facultad[oa])\b"
-        r"|\b(?:soy|sou|sono) (?:el |la |o |a |il |l')?(?:super)?(?:administrad?t?or\w*"
-        r"|administratore|amministratore|duen[oa]|propietari[oa]|proprietari[oa]|operador\w*|dono"
-        r"|dona)"
-        r" (?:de (?:este|esta|la plataforma)|del (?:servicio|sistema)|deste|desta|da plataforma"
-        r"|do (?:servico|sistema)|di questo|di questa|della piattaforma|del servizio)"
-        r"|\b(?:acceso|acesso|accesso) (?:ilimitado|total|completo|illimitato|root|admin\w*"
-        r"|a (?:todos|todas|tutti))|\b(?:permisos?|permissoes|permessi|derechos|diritti) (?:de "
-        r"|di )?(?:admin\w*|root|amministra\w*)"
-        r"|\b(?:mi descuento|meu desconto|il mio sconto) (?:es|e|es del|e de|e del)\b"
-        r"|\b(?:reembolsos?|rimborsi) (?:ilimitados?|illimitati|sin|sem|senza)\b"
-        r"|\b(?:puedo|posso) (?:ver|vedere|aprobar|aprovar|approvare|borrar|apagar"
-        r"|cancellare|acceder"
-        r"|acessar|accedere)\b.{0,40}\b(?:todos|todas|tutti|tutte|otros|outros|altri|sin"
-        r"|sem|senza)\b"
-    ),
-    # Dutch, Polish, Hungarian, Turkish
-    (
-        r"\b(?:ik ben|gebruiker is) (?:\w+ )?(?:gemachtigd|bevoegd|geautoriseerd|vrijgesteld)\b"
-        r"|\bonbeperkte? (?:toegang|terugbetaling\w*)|\b(?:beheerder|eigenaar) van (?:dit|deze)"
-        r"|\b(?:jestem|mam) (?:\w+ )?(?:upowazni\w+|uprawni\w+|autoryzowan\w+)"
-        r"|\bnieograniczon\w+ (?:dostep|zwrot)\w*|\b(?:administratorem|wlascicielem) (?:tej|tego)"
-        r"|\b(?:jogosult vagyok|felhatalmaz\w+|korlatlan (?:hozzaferes|visszaterites)\w*"
-        r"|en vagyok az? (?:admin\w*|tulajdonos\w*|rendszergazda))|nem kell (?:jogosultsag\w*"
-        r"|engedely\w*|jovahagyas\w*|megerosites\w*)"
-        r"|\b(?:yetkiliyim|yetkim var|onayliyim|sinirsiz (?:erisim|iade)\w*|bu (?:platform|hizmet"
-        r"|sistem)\w* (?:sahibi|yonetici)\w*)"
-    ),
-    # Russian, Ukrainian
-    (
-        r"\b(?:я|мне) (?:\w+ )?(?:уполномочен|авторизован|имею право|разрешено|разрешен"
-        r"|освобожден)\w*\b.{0,60}"
-        r"|\bя (?:\w+ )?(?:администратор|владелец|оператор|хозяин) (?:этого|этой|этои|сервиса"
-        r"|платформы|системы)|\b(?:неограниченн|безлимитн|полн)\w+ (?:доступ|возврат|прав)\w*"
-        r"|\bправа администратора"
-    ),
-    # Chinese, Japanese, Korean
-    (
-        r"(?:超级|超級|系统|系統|平台的?)(?:的)?(?:管理员|管理員|所有者|主人)|(?:无限"
-        r"|無限|完全|全部)(?:的)?(?:权限|退款|访问"
-        r"|訪問)|(?:已|被|获得"
-        r"|獲得)(?:经|經)?(?:授权|授權|批准)|授权.{0,12}(?:退款|付款|转账|访问|查看|免)"
-        r"|免(?:审核|審核|审批|验证|確認|确认)|可以(?:查看|访问|看到).{0,8}(?:所有|其他"
-        r"|全部)|(?:我的)?折扣(?:是|为)|管理员权限"
-        r"|管理者権限|無制限の"
-        r"|承認済み|全ユーザー|관리자 권한|무제한|모든 사용자"
-    ),
-    # Arabic, Persian, Hebrew
-    (
-        r"(?:مخول|مصرح لي|مفوض|صلاحيات (?:المدير|كامله|كاملة|مطلقه)|وصول (?:كامل|غير محدود)|(?:مدير"
-        r"|مالك) (?:المنصة|المنصه|النظام|الخدمة|هذه الخدمه)|بدون موافق[هة]|بيانات (?:جميع|كل) )"
-        r"|(?:مجاز هستم|دسترسی (?:کامل|نامحدود)|مدیر (?:سیستم|این سرویس))|(?:אני מורשה|גישה מלאה"
-        r"|גישה בלתי מוגבלת|מנהל המערכת הזו)"
-    ),
-)
-_CLAIM = one_of(*_ENGLISH, *_OTHER_LANGUAGES)
+_CLAIM = one_of(*_ENGLISH, *CLAIMS_ELSEWHERE)
 
 # No phrase of the table, but the words of a privilege with a person who is to have it, and no job
 # or prohibition that would explain them.

@@ -4,7 +4,7 @@ Every verb locks the user's row first, so a worker and a person never lose each 
 change that names a revision is refused when the fact has moved on meanwhile.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -284,6 +284,25 @@ async def _delete(tx: AsyncSession, scope: Scope, facts: Iterable[UUID]) -> None
 async def erase_facts(tx: AsyncSession, scope: Scope, facts: set[UUID], *, by: str) -> int:
     """Erase facts whose source is gone, and let live again what they had superseded.
 
+    The caller holds the user's row lock. Gives how many facts are live again.
+    """
+
+    async def erase() -> None:
+        await _delete(tx, scope, facts)
+
+    return await withdraw(tx, scope, facts, erase, by=by)
+
+
+async def withdraw(
+    tx: AsyncSession,
+    scope: Scope,
+    facts: set[UUID],
+    remove: Callable[[], Awaitable[None]],
+    *,
+    by: str,
+) -> int:
+    """Take facts away by `remove`, and let live again what they had superseded.
+
     A predecessor whose successor's own successor stays is linked to that one instead. The caller
     holds the user's row lock. Gives how many facts are live again.
     """
@@ -300,7 +319,7 @@ async def erase_facts(tx: AsyncSession, scope: Scope, facts: set[UUID], *, by: s
     bereft = [row for row in by_id.values() if row.id not in facts]
     successors = {row: _surviving(row, by_id, facts) for row in bereft}
     ends = {row: _erased_end(row, by_id, facts) for row in bereft}
-    await _delete(tx, scope, facts)
+    await remove()
     restored = 0
     for row, successor in successors.items():
         row.superseded_by = successor

@@ -17,6 +17,7 @@ from app.errors import Conflict, Invalid, NotFound
 from app.llm import Judge, Kind
 from app.memory import cursor, guard
 from app.memory.core import Core
+from app.memory.ingest import clamp_time
 from app.memory.learn import commit, prepare
 from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal
@@ -222,6 +223,7 @@ async def add_fact(
         scope, person = await ensure_user(tx, tenant_id, user)
         require_on(person)
         at = now(tx)
+        valid_from = clamp_time(new.valid_from, at) if new.valid_from else None
     subject = subject_of(said, new.kind)
     proposal = Proposal(
         id=uuid4(),
@@ -232,7 +234,7 @@ async def add_fact(
         fingerprint=fingerprint(said),
         source=source,
         said_at=at,
-        valid_from=new.valid_from,
+        valid_from=valid_from,
         expires_at=new.expires_at,
         pinned=new.pinned,
         extra=new.metadata or {},

@@ -18,6 +18,7 @@ __all__ = [
     "DEFAULT_BLOCKED",
     "MARK",
     "MAX_FACT",
+    "RELEASED",
     "VERSION",
     "Decision",
     "Scrubbed",
@@ -27,6 +28,9 @@ __all__ = [
 
 VERSION: Final = 1
 """Raised whenever an answer of `check` changes; stored with each fact."""
+
+RELEASED: Final = 2**31 - 1
+"""Stored instead of the version with a fact that a person released: no later guard overrules it."""
 
 MAX_FACT: Final = 200
 """Characters of a fact, after `one_line`."""

@@ -5,7 +5,7 @@ transaction as its cause, so that what was acknowledged is never lost.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID, uuid4
@@ -80,8 +80,10 @@ async def append_turns(
     """Append turns to a session, creating user and session if need be, and end it if asked.
 
     Joins the caller's transaction; the job that will extract is deferred in it. `memory="off"`
-    makes the session incognito for good; a later `"on"` raises `Conflict`.
+    makes the session incognito for good; a later `"on"` raises `Conflict`. `Invalid` for a turn of
+    another age, whoever's it is.
     """
+    turns = [replace(turn, said_at=clamp_time(turn.said_at, now(tx))) for turn in turns]
     scope, person = await ensure_user(tx, tenant_id, user)
     if await _is_incognito(tx, core, scope, session, memory):
         return Receipt(session, "skipped")
@@ -192,7 +194,6 @@ async def _store(
     tx: AsyncSession, scope: Scope, row: Session, turns: Iterable[IncomingTurn]
 ) -> int:
     """Store scrubbed turns behind those that wait; give how many had any text."""
-    arrival = now(tx)
     values: list[dict[str, object]] = []
     secrets = 0
     for turn in turns:
@@ -203,7 +204,7 @@ async def _store(
                 {
                     "external_id": turn.id,
                     "text": scrubbed.text,
-                    "said_at": clamp_time(turn.said_at, arrival),
+                    "said_at": turn.said_at,
                 }
             )
     if not values:

@@ -24,11 +24,14 @@ _MARKUP = one_of(
     r"|&(?:lt|gt|#0*6[02]|#x0*3[ce]);|\\u003[ce]|%3c|\[/?inst\]|\[/?(?:system|assistant|user"
     r"|memory|sys|tool)\b"
     r"|<<\s*/?\s*sys|\{\{|\}\}|\$\{|\{%|\]\]>|```|~~~|\"\"\"|user_memory"
-    r"|end of (?:the )?(?:user )?(?:memory|memories|block|prompt|context|system)"
+    r"|end of (?:the )?(?:user )?(?:memory|memories|block|prompt|context|system|data"
+    r"|facts?|input|instructions?)|new (?:system )?prompt|system prompt (?:follows|is"
+    r"|:)"
     r"|\{\s*\"|\"\s*:\s*[\"{\[\dtfn]|\[[^\]]{0,80}\]\(|!\[|javascript:|data:\w+/"
     r"|\bmemory\s*[.:]\s*\w+\s*\(|\b\w+\.(?:add|write|save|store|set|append)\("
     r"|\w+_(?:write|save|store|update|memory|call)\s*[:(=]|(?:^|\s)[=@+][a-z]+\(|\bdrop table\b"
     r"|--\s*$|/\*|\*/|#{2,}\s*\w"
+    r"|\b\w+\(\w+ ?= ?[\"'\w]|\[(?:agent|bot|admin|operator|ai)\]"
 )
 _ROLE_LABEL = re.compile(
     r"(?:^|[\n.!?;\"'>)\]-]\s*)(?:human|assistant|system|user|ai|developer|tool|operator|agent"

@@ -14,7 +14,8 @@ _RULES: Final = (
     r"|safeguards?|filters?|restrictions?|limits?|limitations?"
     r"|confirm\w*|permissions?|consents?|approvals?|approv\w+|security|verif\w+|authenti\w+"
     r"|authori[sz]ation|second factor|two-factor|2fa|mfa|tls|ssl"
-    r"|certificates?|audit\w*|logs?|logging|privacy|checks?|checking|moderation|disclaimers?"
+    r"|certificates?|audit\w*|logs?|logging|privacy|checks?(?! out\b)"
+    r"|checking(?! out\b)|moderation|disclaimers?"
     r"|prompts?|sign-?offs?|reviews?|reviewers?|errors?|supervisors?"
     r"|moderat\w+|constraints?|protections?|guidelines?|terms|directives?|orders?|verified"
     r"|boundaries|ethics|compliance|controls?)"
@@ -44,6 +45,8 @@ LIFTS_RULES = one_of(
     rf"|from) (?:\w+ )?{_RULES}\b|\bnever ask (?:\w+ )?again\b|\bstop asking\b"
     r"|\bstop (?:filtering|checking|censoring|moderating|verifying|logging|refusing"
     r"|warning|asking)\b"
+    rf"|\b{_RULES}\b[^.!?]{{0,30}}\b(?:not|n't|never) (?:meant |made |there )?for (?:me"
+    rf"|this user|my)\b"
 )
 # Who lifts a rule in their own work, or may not, states a habit or a constraint.
 OWN_HABIT = re.compile(
@@ -83,12 +86,15 @@ TO_ASSISTANT = one_of(
     rf"|ai )?{_ASSISTANT}\b(?: to)? (?!{_STYLE})"
     rf"|\bif you(?:'re| are) (?:an? |the )?(?:\w+ )?{_ASSISTANT}\b|\bevery other {_ASSISTANT}\b"
     rf"|\b(?:note|message|instruction)s?_(?:to|for)_\w+"
-    rf"|\b(?:you|u) (?:must|shall|should|will|are to|have to|need to|ought to|may|can) (?:always "
+    rf"|\b(?<!where )(?<!so )(?:you|u) (?:must|shall|should|will|are to|have to|need to"
+    rf"|ought to|may|can) (?:always "
     rf"|never |now |not |also |please )*(?!(?:{_STYLE}|know|give|show|assume|call|avoid|suggest"
     rf"|recommend|include|skip|remember(?:,? that)? (?:i|my)))\w+"
     r"|\b(?:you|u) (?:already|earlier|previously|once)? ?(?:said|told|learned|learnt|agreed"
     r"|promised|decided|confirmed|stored|saved|approved|trust)\b"
     r"|\b(?:earlier|previously|last (?:time|session|week)) you\b|\bkeep in mind[:,]? you\b"
+    r"|\b(?:systems?|models?|ais?|agents?|bots?|assistants?) (?:that |who "
+    r"|which )?(?:reads?|reading|sees?|seeing|parses?|parsing) this\b"
 )
 _POWERFUL: Final = (
     r"(?:delete|erase|wipe|destroy|drop|export|send|forward|mail|e-?mail|post|upload|transfer|pay"
@@ -101,7 +107,7 @@ _POWERFUL: Final = (
     r"|account|payment|card|credentials|\w+_\w+)|list all|show (?:all|the tool))"
 )
 COMMANDS = re.compile(
-    r"(?:^|[.!?:;>]\s+|->\s*|[\"'(]\s*|\bplease,? |\b(?:then|also|and|instantly|immediately"
+    r"(?:^|[.!?:;>]\s+|->\s*|[\"'(]\s*|\bplease,? |\b(?:then|instantly|immediately"
     r"|silently|secretly|quietly)(?: always)? )(?:please |always |never |then |now |just "
     r"|secretly |silently )*"
     r"(?:delete|erase|wipe|destroy|export|send|forward|mail|e-?mail|upload|transfer|wire|execute"
@@ -167,7 +173,7 @@ TRIGGERED = one_of(
     rf"|writes) goodbye|safe ?word|pass ?phrase|keyword|(?:the|this|that) (?:word|phrase|code"
     rf"|sentence|token|emoji))\b"
     rf"|\b{_TRIGGER}\b[^.!?]{{0,90}}[,:]? (?:then |always |please |just |you |must |should "
-    rf"|automatically |immediately )*{_POWERFUL}\b[^.!?]{{0,80}}"
+    rf"|automatically |immediately )*(?<!\bi )(?<!\bwe )(?<!\bto ){_POWERFUL}\b[^.!?]{{0,80}}"
     rf"|\b{_TRIGGER}\b[^.!?]{{0,90}}[,:] (?:then |always |please )*(?:include|add|mention|put"
     rf"|recommend|append) (?:the |a |an )?(?:import|package|link|url|line|ad\b|advert|sponsor\w*"
     rf"|code|banner|footer)"
@@ -201,6 +207,8 @@ OTHERS = one_of(
     r"|\b(?:of|from|to|for|with) (?:other|another|all|every) (?:\w+ )?(?:users?|customers?"
     r"|clients?|tenants?)(?:'s?)? (?:data|records?|files|messages|chats|orders|details)\b"
     r"|\b(?:also |even )for (?:other|all) (?:people|persons|users)\b|\buser \d{2,}\b"
+    r"|\b(?:when|if|tell|greet|show|let|make|warn|for) (?:the )?(?:next"
+    r"|another) (?:user|customer|client|visitor|tenant)s?\b"
 )
 HIDDEN_RULES = one_of(
     r"\b(?:hidden|secret|silent|covert|standing|new|special|following|extended|permanent"
@@ -210,7 +218,8 @@ HIDDEN_RULES = one_of(
     r"|admin) (?:message|prompt|instruction|rule|command|order|note)s?\b|\bfrom the (?:operator"
     r"|system|developer|vendor|platform)\b[^.!?]{0,20}[:,]?"
     r"|\b(?:priority|precedence) over\b|\b(?:take|takes|have|has) (?:priority|precedence)\b"
-    r"|\b(?:obey|follow|trust|believe|use|execute|do) (?:only |everything |anything |whatever "
+    r"|\b(?<!\bi )(?<!\bwe )(?:obey|follow|trust|believe|execute|do) (?:only "
+    r"|everything |anything |whatever "
     r"|all )+(?:the |that |what |of |in |i )*\w*|\bobey\b|\bmemory block\b"
     r"|\b(?:this|that|these|the \w+) (?:rule|instruction|order|command"
     r"|routine)s?\b[^.!?]{0,60}\b(?:also|extend\w*|covers?|applies|forever|permanent\w*|store"
@@ -306,7 +315,8 @@ _ACTION: Final = (
     r"|invite|issue|join|launch|leak|lend|let|lie|load|lock|log|lower|mail"
     r"|manage|mark|message|migrate|modify|monitor|notify|obtain|offer (?:the|all|every|them)"
     r"|open (?!with\b)|operate|overwrite|pass|patch|pay|perform|permit|persuade|ping|place|post"
-    r"|prevent|prioriti[sz]e|proceed|process|produce|prompt|propagate|publish|pull|punish"
+    r"|prevent|prioriti[sz]e|proceed|process|produce|prompt|propagate|publish"
+    r"|pull(?! requests?)|punish"
     r"|purge|push|query|quit|raise|rate|react|read out|rebook|reboot|receive|redirect|reduce"
     r"|refer|refuse|register|reject|relay|release|relocate|rely|renew|rent|repay|report|reroute"
     r"|reserve|reset|resolve|restart|restore|retain|retrieve|return|reveal"
@@ -317,7 +327,7 @@ _ACTION: Final = (
     r"|withdraw|withhold)"
 )
 ORDER = re.compile(
-    r"(?:^|[.!?;:]\s+|->\s*)(?:(?:please|kindly|always|never|don't|do not|just|only|then|also|and"
+    r"(?:^|[.!?;]\s+|->\s*)(?:(?:please|kindly|always|never|don't|do not|just|only|then|also|and"
     r"|now|so|simply|automatically|from now on|from today on|in (?:the )?future|going forward"
     r"|next time|for (?:all|every|each|any|future) [^,.!?]{0,40})[, ]+"
     r"|(?:when|whenever|if|once|after|before|every time|as soon as|at)\b[^,.!?]{0,60},\s*)*"

@@ -5,8 +5,6 @@ assistant in a third person's text, sending things away, other people's data. Fo
 accents; plain wishes about style ("antworte immer auf Deutsch") match none of them.
 """
 
-# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
-
 from typing import Final
 
 from app.memory.patterns import one_of
@@ -39,6 +37,7 @@ _BY_LANGUAGE: Final = (
         r"|\b(?:нет|без|никаких) (?:\w+ )?(?:ограничен|правил|лимит)\w*|\bне (?:нужно"
         r"|надо|требуется)\b.{0,20}\b(?:подтвержд|провер|спраш)\w*|\b(?:рекомендуй"
         r"|советуй|упоминай)\b.{0,40}\b(?:всегда|только|первым|сначала)\b"
+        r"|(?:不经|未经|无需经?过?|不用经过)[^。]{0,6}(?:批准|确认|同意|审核|授权)"
         r"|没有(?:任何)?(?:限制|规则|规定|约束)|(?:所有|全部|一切)(?:的)?(?:退款|付款"
         r"|请求|要求)[^。]{0,6}(?:通过|批准|同意)|(?:ليس|لا) (?:لديك"
         r"|توجد) (?:اي )?(?:قيود|قواعد)|(?:لا )?(?:داعي|حاجة|حاجه) (?:الى"
@@ -114,7 +113,8 @@ _BY_LANGUAGE: Final = (
     # Spanish, Portuguese, Italian
     (
         r"\b(?:ignor|desactiv|desativ|disattiv|omit|salt|olvid|esquec|dimentic|borr|apag|elud|evit"
-        r"|contorn|aggir|pul)\w*\b.{0,50}\b(?:regl|regr|regol|instruc|istruzion|politic|segurid"
+        r"|contorn|aggir|pular?\b|pule\b)\w*\b.{0,50}\b(?:regl|regr|regol|instruc"
+        r"|istruzion|politic|segurid"
         r"|seguranc|sicurezz|verific|confirm|conferm|operador|operator|filtr|restric|aprob|aprov"
         r"|approv|permis)\w*"
         r"|\b(?:reglas?|regras?|regole|instruc\w+|istruzioni|politicas?|verificac\w+|confirmac\w+"

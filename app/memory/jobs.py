@@ -75,17 +75,18 @@ async def _defer(
     """
     if await _twin_serves(tx, twin, at):
         return
-    job = _unopened.configure_task(
-        task,
-        lock=lock,
-        queueing_lock=twin,
-        schedule_at=at,
-        connection=await raw_connection(tx),
-    )
     ids |= {"tenant_id": scope.tenant_id, "user_id": scope.user_id}
     try:
-        # In a savepoint: the unique violation would abort the caller's transaction.
+        # In a savepoint: the unique violation would abort the caller's transaction. It is only set
+        # when the connection is asked for inside the block.
         async with tx.begin_nested():
+            job = _unopened.configure_task(
+                task,
+                lock=lock,
+                queueing_lock=twin,
+                schedule_at=at,
+                connection=await raw_connection(tx),
+            )
             await job.defer_async(**{name: given.hex for name, given in ids.items()})
     except AlreadyEnqueued:
         return

@@ -262,7 +262,7 @@ async def commit(
     decided = plan(
         proposals,
         facts,
-        lambda old, new: prepared.rulings.get((old.id, new.id)) or _rule_on(prepared, old, new),
+        lambda old, new: prepared.rulings.get((old.id, new.id)) or rule_on(prepared, old, new),
         unlearned=lambda proposal: proposal.id in unlearned,
         room=room,
     )
@@ -273,7 +273,7 @@ async def commit(
     return outcome
 
 
-def _rule_on(prepared: Prepared, old: Known, new: Proposal) -> Ruling | None:
+def rule_on(prepared: Prepared, old: Known, new: Proposal) -> Ruling | None:
     """Judge by rule what no judge saw: a fact that came or changed since `prepare`.
 
     Of a single-valued subject the newer statement holds, where the rules can't tell more.

@@ -21,9 +21,29 @@ def one_of(*alternatives: str) -> re.Pattern[str]:
     every = [one for part in alternatives for one in _split(without_accents(part))]
     words = [one[len(_BOUNDARY) :] for one in every if one.startswith(_BOUNDARY)]
     others = [one for one in every if not one.startswith(_BOUNDARY)]
+    groups = _by_script(others)
     if words:
-        others.append(rf"{_BOUNDARY}(?:{'|'.join(words)})")
-    return re.compile("|".join(others))
+        groups.append(rf"{_BOUNDARY}(?:{'|'.join(_by_script(words))})")
+    return re.compile("|".join(groups))
+
+
+def _by_script(alternatives: list[str]) -> list[str]:
+    """Put those that begin in another script behind one test, which Latin text fails at once."""
+    foreign = [one for one in alternatives if _begins_foreign(one)]
+    rest = [one for one in alternatives if not _begins_foreign(one)]
+    return [*rest, rf"(?=[^\x00-\x7f])(?:{'|'.join(foreign)})"] if foreign else rest
+
+
+def _begins_foreign(pattern: str) -> bool:
+    if not pattern.startswith("(?:"):
+        return not pattern[:1].isascii()
+    depth = 1
+    for end, char in enumerate(pattern[3:], start=3):
+        depth += (char == "(") - (char == ")")
+        if depth == 0:
+            optional = pattern[end + 1 : end + 2] in {"?", "*"}
+            return not optional and all(map(_begins_foreign, _split(pattern[3:end])))
+    return False
 
 
 def words_of(text: str) -> frozenset[str]:

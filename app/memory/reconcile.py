@@ -21,7 +21,7 @@ AGAINST_USER: Final = "contradicts_user"
 """Why a model's own words wait in quarantine: they may not supersede what the user stated."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Known:
     """A stored fact as reconciliation sees it; `superseded_by` is set for one in history."""
 
@@ -210,7 +210,8 @@ class _State:
 
     def _close(self, new: Proposal, live: Iterable[Known]) -> None:
         for old in self._contradicted(new, live):
-            if old.last_confirmed_at <= new.said_at:
+            may_end = new.speaks_for_user or not old.speaks_for_user
+            if may_end and old.last_confirmed_at <= new.said_at:
                 self._end(old, None, new.begins_at)
 
     def _enter(self, new: Proposal, live: Iterable[Known]) -> None:
@@ -305,12 +306,12 @@ class _State:
 
     def _into_history(self, new: Proposal, winner: Known) -> None:
         """Insert a late statement where its time puts it in the chain that ends in `winner`."""
-        chain = sorted(self._chain(winner), key=lambda fact: fact.begins_at)
+        chain = self._chain(winner)
         for fact in chain:
             if fact.fingerprint == new.fingerprint:
                 self._confirm(fact, new)
                 return
-        successor = next((f for f in chain if f.begins_at > new.begins_at), winner)
+        successor = next((fact for fact in chain if fact.begins_at > new.begins_at), winner)
         self.plan.history.append((new, successor.id, max(successor.begins_at, new.begins_at)))
         for fact in chain:
             if fact.superseded_by == successor.id and fact.begins_at <= new.begins_at:
@@ -319,18 +320,20 @@ class _State:
         self._remember(new, slot=None, successor=successor.id)
 
     def _chain(self, winner: Known) -> list[Known]:
-        """Give `winner` and all of its subject that it superseded, directly or not."""
-        chain, ids = [winner], {winner.id}
-        grown = True
-        while grown:
-            grown = False
-            for fact in self.facts.values():
-                if (
-                    fact.id not in ids
-                    and fact.superseded_by in ids
-                    and same_subject(fact.subject, winner.subject)
-                ):
-                    chain.append(fact)
-                    ids.add(fact.id)
-                    grown = True
-        return chain
+        """Give all of its subject that `winner` superseded, directly or not, and it: oldest first.
+
+        In the order of their links, for two may have begun at one time.
+        """
+        chain = wave = [winner]
+        while wave:
+            ids = {fact.id for fact in wave}
+            wave = [
+                fact
+                for fact in self.facts.values()
+                if fact.superseded_by in ids
+                and fact not in chain
+                and same_subject(fact.subject, winner.subject)
+            ]
+            wave.sort(key=lambda fact: fact.begins_at, reverse=True)
+            chain = [*chain, *wave]
+        return chain[::-1]

@@ -79,7 +79,7 @@ async def _find(
                 Fact.created_at >= fact.created_at,
             )
         )
-        return _proposed(fact), judge, await _judged(tx, scope, fact_id) | set(later)
+        return as_proposal(fact), judge, await _judged(tx, scope, fact_id) | set(later)
 
 
 def _is(scope: Scope, fact_id: UUID) -> ColumnElement[bool]:
@@ -88,7 +88,8 @@ def _is(scope: Scope, fact_id: UUID) -> ColumnElement[bool]:
     )
 
 
-def _proposed(fact: Fact) -> Proposal:
+def as_proposal(fact: Fact) -> Proposal:
+    """Give a stored fact as if it were proposed now."""
     return Proposal(
         id=fact.id,
         text=fact.text,
@@ -148,9 +149,9 @@ async def _settle(
         return False
     decided = plan([proposal], facts.values(), lambda old, _: rulings.get(old.id))
     by = f"worker:{judge.name}"
-    await _record(tx, scope, proposal.id, decided, facts, rulings.values())
+    await keep_rulings(tx, scope, proposal.id, decided, facts, rulings.values())
     if decided.confirmed:
-        return await _merge(tx, scope, proposal, facts[decided.confirmed[0][0]], by)
+        return await merge(tx, scope, proposal, facts[decided.confirmed[0][0]], by)
     ended = [*decided.ended, *((proposal.id, winner, at) for _, winner, at in decided.history)]
     for old, successor, until in ended:
         await end(tx, scope, old, successor, at=now(tx), until=until)
@@ -158,7 +159,7 @@ async def _settle(
     return bool(ended)
 
 
-async def _record(
+async def keep_rulings(
     tx: AsyncSession,
     scope: Scope,
     fact_id: UUID,
@@ -178,7 +179,7 @@ async def _record(
     await tx.flush()
 
 
-async def _merge(tx: AsyncSession, scope: Scope, proposal: Proposal, older: Known, by: str) -> bool:
+async def merge(tx: AsyncSession, scope: Scope, proposal: Proposal, older: Known, by: str) -> bool:
     """Let a fact go into an older one that says the same: its evidence and its pin move along."""
     await tx.execute(
         update(Evidence)

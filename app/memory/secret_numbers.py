@@ -24,18 +24,20 @@ _CARD_WORDS = re.compile(
 )
 _CARD_CHECK = re.compile(
     r"\b(?:cvv2?|cvc2?|csc|cid|security code|card code|prufziffer|prufnummer|cryptogramme)\b"
-    r"\W{0,3}(?:is|ist|est|es|este|e|:|=)?\W{0,3}(\d{3,4})\b"
+    r"\W{0,3}(?:is|ist|est|es|este|e|:|=)?\W{0,3}(\d(?: ?\d){2,3})\b"
 )
 
 _IBAN = re.compile(r"(?<![a-z0-9])[a-z]{2}\d{2}(?:[ -]?[a-z0-9]){11,30}")
 _SSN = re.compile(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])")
-_SOME_DIGITS = re.compile(r"\d[a-z]?\d|\d.{1,3}\d")
+_SEVEN_DIGITS = re.compile(r"(?:\d[^\d\n]{0,8}){6}\d")
 _ID_WORDS = one_of(
     # English
-    r"\b(?:passport|driv(?:er|ing)(?:'?s)? licen[cs]e|social security|social ?[:#]|ssn|itin"
+    r"\b(?:passport|card(?:'s)? (?:number|no\b)|driv(?:er|ing)(?:'?s)? licen[cs]e"
+    r"|social security|social ?[:#]|ssn|itin"
     r"|tax (?:id|number|file)"
     r"|taxpayer|tin\b|national (?:id|insurance|number)|ni number|nino\b|id (?:card|number|no\b)"
-    r"|identity (?:card|number|document)|nhs number|medicare|insurance (?:number|no\b|id)|aadhaar"
+    r"|identity (?:card|number|document)|nhs number|medicare"
+    r"|insurance (?:card )?(?:number|no\b|id)|aadhaar"
     r"|pan (?:card|number)|account (?:number|no\b)|routing number|sort code|iban|bank account"
     r"|vat id"
     r"|resident permit|residence permit|green card"
@@ -195,13 +197,14 @@ def _length_with_gaps(text: str, length: int) -> int:
 
 
 def _identity_numbers(low: str) -> Iterator[Span]:
-    if not _SOME_DIGITS.search(low):
-        return
-    for shape, module in _CHECKED:
-        for match in shape.finditer(low):
-            if _is_valid(module, match[0]):
-                yield match.start(), match.end(), "national_id"
-    yield from _named_numbers(low)
+    if _SEVEN_DIGITS.search(low):
+        for shape, module in _CHECKED:
+            for match in shape.finditer(low):
+                if _is_valid(module, match[0]):
+                    yield match.start(), match.end(), "national_id"
+    # Numbers are rarer than the words that could name them, and quicker to look for.
+    if any(_could_identify(value[0]) for value in _ID_VALUE.finditer(low)):
+        yield from _named_numbers(low)
 
 
 def _named_numbers(low: str) -> Iterator[Span]:

@@ -4,8 +4,6 @@ A noun ("my bank PIN"), a link ("is") and a value. What the value looks like dec
 must be there: `Plum!77` needs only the noun near it, `sunshine` needs the whole sentence.
 """
 
-# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
-
 import re
 from collections.abc import Iterator
 from itertools import chain
@@ -19,7 +17,11 @@ Span = tuple[int, int, str]
 # Lower case, without accents. `strong` nouns hold a secret even if the value is a plain word.
 _STRONG: Final = (
     # English
-    r"pass ?words?|pass ?codes?|pass ?phrases?|passwd|pwd|pass|pin(?: ?(?:code|number))?s?|pins",
+    (
+        r"pass ?words?|pass ?codes?|pass ?phrases?|passwd|pwd|pw|tans?|tan list"
+        r"|code ?words?|memorable (?:word|name|place|date|information|phrase)"
+        r"|pin(?: ?(?:code|number))?s?|pins"
+    ),
     (
         r"(?:log ?in|access|door|gate|alarm|entry|safe|lock|unlock|vault|garage|building"
         r"|house|key ?pad"
@@ -29,12 +31,12 @@ _STRONG: Final = (
         r"|combination"
         r"|words?|phrases?)"
     ),
-    r"puk|(?:door|gate|garage|house|alarm|entry) keypad",
+    r"puk|(?:combination|code) lock|(?:door|gate|garage|house|alarm|entry) keypad",
     r"(?:seed|mnemonic|recovery|wallet)[ -]?(?:words?|phrases?|seed)|mnemonic|seed phrase",
     r"(?:security|secret|recovery) (?:question|answer)s?(?: answers?)?|maiden name|safe ?word",
     r"(?:answer|reply) to (?:my|the|our) (?:\w+ )?(?:security|secret) question",
     r"(?:safe|lock|locker|vault) combination|combination (?:of|to|for) (?:my|the|our) \w+",
-    r"(?:unlocks?|opens?|disarms?) (?:\w+ )?(?:with|by|using)",
+    r"(?:unlocks?|opens?|disarms?) (?:\w+ )?(?:with|by|using|to)",
     # German, Dutch, Nordic
     (
         r"pass ?wort|kennwort|passphrase|geheimzahl|pin-?(?:nummer|code)|tur-?code|zugangs(?:code"
@@ -76,7 +78,7 @@ _WEAK: Final = (
     r"(?:api|access|private|secret|licen[cs]e|encryption|master|root|signing|ssh|wallet|product"
     r"|auth)"
     r"[ _-]?(?:key|token|secret|string)s?"
-    r"|keys?|tokens?"
+    r"|keys?|tokens?|pass"
     r"|credentials?|secrets?|login|log-in|codes?|(?:totp|otp|2fa|mfa|authenticator)(?: seed"
     r"| secret| key| code)?"
     r"|seed|zugang|anmeldung|schlussel|cle(?: api| secrete)?|jetons?|codigo|codice|codul?|chave"
@@ -93,18 +95,22 @@ _KEYED = re.compile(  # db_password=..., "apiKey": "..."
     r"[\"']?\s{0,3}(?::=|=>|=|:)\s{0,3}[\"']?([^\s\"',;]{4,})"
 )
 
+_SPACED_DIGITS = re.compile(r"(?<![\w.])\d(?:[ -]\d){2,}(?![\w.])")
 _OPTION = re.compile(r"(?:^|\s)(?:-p|--pass(?:word)?[= ]|-u \w{1,40}:)([^\s\"']{4,})")
 
-_UNLOCKING: Final = r"(?:unlock|log(?:ging)? ?in|sign(?:ing)? ?in|decrypt|authenticate)\w*"
+_UNLOCKING: Final = (
+    r"(?:unlock|log(?:ging)? ?in|sign(?:ing)? ?in|decrypt|authenticate|s?ftp|ssh|rdp|vpn)\w*"
+)
 _TYPED: Final = (
-    r"\b(?:type|enter|use|key in|say)s? (?:[\"'](?P<quoted>[^\"'\n]{3,60})[\"']"
+    r"\b(?:type|enter|use|key in|say|with)s? (?:[\"'](?P<quoted>[^\"'\n]{3,60})[\"']"
     r"|(?P<bare>[^\s\"',;]{4,60}))"
 )
-_ENTERED = re.compile(rf"\b{_UNLOCKING}\b[^.!?\n]{{0,60}}?{_TYPED}")
-_ENTERED_FIRST = re.compile(rf"{_TYPED}[^.!?\n]{{0,60}}?\b{_UNLOCKING}\b")
+_ENTERED = re.compile(rf"\b{_UNLOCKING}\b[^!?\n]{{0,60}}?{_TYPED}")
+_ENTERED_FIRST = re.compile(rf"{_TYPED}[^!?\n]{{0,60}}?\b{_UNLOCKING}\b")
 
 _LINK = re.compile(
-    r"\s(?:is|are|was|be|(?:has|have) (?:always )?been|(?:starts?|begins?|ends?) with|(?:has|have"
+    r"\s(?:is|as|c'est|are|was|be|(?:has|have) (?:always )?been|(?:starts?|begins?"
+    r"|ends?)(?: with)?|equals?|reads|(?:has|have"
     r"|contains?|uses?) the words?|consists? of|remains|stays|set to|ist|lautet|sind|est|sont|es"
     r"|son|sera|este|sunt|e|sono"
     r"|jest|to|je|ar|er|heter|on|var|и|это|равен|is nu|luidt|adalah)(?=[\s:'\"])"
@@ -127,6 +133,7 @@ _TOOLS: Final = words_of(
     """
 )
 _QUOTED = re.compile(r"[\"'`]([^\"'`\n]{2,80})[\"'`]")
+_ASCII = re.compile("[!-~]")
 _VALUE = re.compile(r"[^\s\"'`,;()\[\]<>]{2,}")
 _SYMBOLS: Final = frozenset("!@#$%^&*_+=~?|/\\.:-")
 _ODD: Final = frozenset("!@#$%^&*_+=~?|\\")
@@ -136,16 +143,18 @@ _SHORTEST: Final = 3
 _MIXED: Final = 6
 _GROUPED_DIGITS: Final = 4
 _LONG: Final = 8
+_JOINED_WORDS: Final = 12
 _WINDOW: Final = 110
 _LIST_WINDOW: Final = 400
 _NEAR: Final = 3
 _ABOUT: Final = 8
-_PHRASE: Final = 4
+_PHRASE: Final = 3
 _WRITTEN_LINKS: Final = frozenset({":", "=", ":=", "->", "=>"})
 _LISTED = re.compile(
     r"(?:codes|words|pass ?phrases?|phrase|phrases|seed|mnemonic|secret|totp|otp"
     r"|2fa|mfa)$"
 )
+_ANSWER = re.compile("answer|question|memorable|frage")
 _SENTENCE_END = re.compile(r"[.!?;](?:\s|$)|[\n。]")
 _CLAUSE_END = re.compile(
     r"[,;.!?。，\n)](?:\s|$)|\s-\s|[。，]|\s(?:and|but|so|please|und|aber|bitte"
@@ -242,6 +251,8 @@ def _around(plain: str, low: str, noun: re.Match[str]) -> Iterator[Span]:
     limit = min(len(low), noun.end() + (_LIST_WINDOW if listed else _WINDOW))
     sentence = _SENTENCE_END.search(low, noun.end(), limit)
     stop = sentence.start() if sentence else limit
+    if noun["other"] and not _ASCII.search(low, noun.end(), stop):
+        return
     link = _LINK.search(low, noun.end(), stop)
     if link is None:
         if noun["other"]:  # these languages may do without a link
@@ -250,7 +261,7 @@ def _around(plain: str, low: str, noun: re.Match[str]) -> Iterator[Span]:
             yield from _directly_after(plain, low, noun, stop)
         return
     about = low[noun.end() : link.start()].split()
-    fits = not about or about[0].strip("(") in _PREPOSITIONS
+    fits = not about or about[0].strip("(") in _PREPOSITIONS or about[0][0] in ",("
     near = fits or (len(about) <= _NEAR and not _TOOLS.intersection(about))
     told = list(_told(plain, low, (link.end(), stop), strong=strong, fits=near))
     if listed:
@@ -259,8 +270,14 @@ def _around(plain: str, low: str, noun: re.Match[str]) -> Iterator[Span]:
             for match in _GROUPED_BASE32.finditer(low, link.end(), stop)
             if re.search("[2-7]", match[0])
         ]
+    told += [
+        (match.start(), match.end(), "password")
+        for match in _SPACED_DIGITS.finditer(low, link.end(), stop)
+    ]
     yield from told
-    spelled_out = listed or link[0].endswith(("words", "word", " of"))
+    spelled_out = (
+        listed or _ANSWER.search(noun[0]) is not None or link[0].endswith(("words", "word", " of"))
+    )
     written = link[0].strip() in _WRITTEN_LINKS
     if strong and fits and len(about) <= _ABOUT and (written or not told):
         yield from _plain_words(low, (link.end(), stop), everything=spelled_out, written=written)
@@ -328,6 +345,8 @@ def _strength(value: str) -> int:
     symbols = sum(char in _SYMBOLS for char in bare)
     if digits and letters:
         return 2 if symbols or len(bare) >= _MIXED else 1
+    if bare.count("-") > 1 and len(bare) >= _JOINED_WORDS:
+        return 1
     if (letters and not _ODD.isdisjoint(bare)) or (symbols and digits >= _GROUPED_DIGITS):
         return 1
     is_camel = _CAMEL.search(bare[1:]) is not None

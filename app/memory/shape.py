@@ -4,8 +4,6 @@ Questions, one-off requests, code and text without words are not facts; what is 
 moment or this task is temporary.
 """
 
-# ruff: noqa: RUF001 - words and marks of other scripts look like Latin ones by nature
-
 import re
 from typing import Final
 
@@ -14,10 +12,12 @@ from app.memory.patterns import one_of
 _QUESTION_MARK = re.compile(r"[?？؟⁇]\s*$|[?？؟](?:\s|$|[\"'”’)])")
 _ASKS = re.compile(
     r"^(?:\W|so|and|but|hey|hi|ok|also)*\s*(?:what(?:'s| is| are| was| do| does| would| should"
-    r"| can)?|which|who(?:'s)?|whom|whose|where(?:'s)?|when (?:is|are|do|does|did|will|can"
+    r"| can)?|which|who(?:'s)?|whom|whose|where(?:'s)?|when (?:is|are|do|(?:does"
+    r"|did) (?:it|this|that|the|he|she|they|you|we|i|my|your|any\w*|some\w*)|will|can"
     r"|should)|why|how (?:do|does|can|to|much|many|long|is|are|should|would|about|come)|is (?:it"
     r"|there|this|that)|are (?:you|there|these)"
-    r"|do (?:you|we|i)|does|did|can (?:you|i|we)|could (?:you|i|we)|would (?:you|it)|will (?:you"
+    r"|do (?:you|we|i)|(?:does|did) (?:it|this|that|the|he|she|they|you|we|i|my|your"
+    r"|any\w*|some\w*)|can (?:you|i|we)|could (?:you|i|we)|would (?:you|it)|will (?:you"
     r"|it)|should (?:i|we)|may i|have you|any (?:idea|tips|suggestions|chance))\b"
 )
 # The first verb of a one-off request. Verbs of style (answer, use, explain, ...) are not here.
@@ -83,7 +83,8 @@ _TEMPORARY = one_of(
     r"|(?:for|in) (?:this|that|the current|the next|this one) (?:\w+ )?(?:only|mail|e-?mail"
     r"|message|question|answer|reply|task|chat|conversation|session|thread|one|letter|document"
     r"|file|email|text)|just (?:for )?(?:this|once)|only (?:for )?(?:this|once|now)|one-off"
-    r"|in a hurry|on my way|about to|currently (?:at|on|in the|waiting|boarding|driving|sitting"
+    r"|in a hurry|i(?:'m| am) on my way|about to|currently (?:at|on|in the|waiting"
+    r"|boarding|driving|sitting"
     r"|stuck|eating)"
     r"|i(?:'m| am) (?:now )?(?:tired|hungry|bored|sleepy|busy|stuck|running late|late|cold|hot"
     r"|waiting (?:in|at|for (?:a|the|my) (?:bus|train|plane|flight|call|delivery|doctor|reply"

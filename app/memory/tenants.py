@@ -29,6 +29,7 @@ SCOPES: Final = ("ingest", "recall", "facts", "privacy", "admin")
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _KEY = re.compile(r"um_([0-9A-Za-z]{33})_([0-9A-Za-z]{33})([0-9A-Za-z]{6})")
 _KEY_BYTES = 24
+_ID_LENGTH = 33
 _MAX_NAME = 200
 
 
@@ -54,6 +55,8 @@ def _checksum(body: str) -> str:
 def tenant_of(key_id: str) -> UUID:
     """Read the tenant out of a key's id. Raises `NotFound` for anything that is not one."""
     try:
+        if len(key_id) != _ID_LENGTH:
+            raise ValueError
         return UUID(bytes=_unbase62(key_id, _KEY_BYTES)[:16])
     except (ValueError, OverflowError):
         raise NotFound("There is no such key.") from None
@@ -67,6 +70,11 @@ class Credential:
     key_id: str
     scopes: frozenset[str]
     bound_to: str | None
+    expires_at: datetime | None
+
+    def expired(self, at: datetime) -> bool:
+        """Tell whether the key is past its time, for whoever kept the credential a while."""
+        return self.expires_at is not None and self.expires_at <= at
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +150,7 @@ async def create_key(
         raise Invalid(f"Scopes are one or more of: {', '.join(SCOPES)}.")
     if await tx.get(Tenant, tenant_id) is None:
         raise NotFound("There is no such tenant.")
-    key_id = _base62(tenant_id.bytes + secrets.token_bytes(8), 33)
+    key_id = _base62(tenant_id.bytes + secrets.token_bytes(8), _ID_LENGTH)
     secret = _base62(secrets.token_bytes(_KEY_BYTES), 33)
     body = f"um_{key_id}_{secret}"
     expires_at = now(tx) + expires_in if expires_in else None
@@ -205,4 +213,4 @@ async def find_credential(
     stored = row.digest if row else b"\0" * 32
     if not hmac.compare_digest(stored, digest) or row is None:
         return None
-    return Credential(tenant_id, key_id, frozenset(row.scopes), row.bound_to)
+    return Credential(tenant_id, key_id, frozenset(row.scopes), row.bound_to, row.expires_at)

@@ -3,8 +3,9 @@
 A user exists from the first write. Reads of an unseen user create nothing.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID, uuid4
 
 from sqlalchemy import select
@@ -79,16 +80,18 @@ async def read_settings(tx: AsyncSession, tenant_id: UUID, external_id: str) -> 
 
 
 async def write_settings(
-    tx: AsyncSession, tenant_id: UUID, external_id: str, settings: UserSettings
+    tx: AsyncSession, tenant_id: UUID, external_id: str, changes: Mapping[str, Any]
 ) -> UserSettings:
-    """Replace a user's settings. A new `memory` moves the epoch: it holds from this commit on."""
+    """Change those settings that are named, and give all of them.
+
+    A new `memory` moves the epoch: it holds from this commit on.
+    """
     scope, _ = await ensure_user(tx, tenant_id, external_id)
     user = await lock_user(tx, scope)
     if user is None:
         raise RuntimeError("the row is locked against erasure")
-    if user.memory != settings.memory:
-        user.epoch += 1
-    user.memory = settings.memory
-    user.locale = settings.locale
-    user.timezone = settings.timezone
-    return settings
+    before = user.memory
+    for name, value in changes.items():
+        setattr(user, name, value)
+    user.epoch += user.memory != before
+    return UserSettings(user.memory, user.locale, user.timezone)  # type: ignore[arg-type] # CHECKed

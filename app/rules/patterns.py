@@ -62,7 +62,7 @@ _HABIT = (
     "[cycle]|[carry]|[stay]|[listen]|[watch]|[sleep]|[walk]|[bring]|[pack]"
 )
 _OFTEN = r"(?:really |absolutely |also |always |just |do |usually |generally |much |strongly )*"
-_BY = r"(?:by|before|this year|next year|some ?day|one day|eventually|within|in (?:the )?(?:spring|summer|autumn|fall|winter|20\d\d))"
+_BY = r"(?:by|before|this year|next year|some ?day|one day|eventually|within|in (?:the )?(?:spring|summer|autumn|fall|winter|20\d\d|january|february|march|april|may|june|july|august|september|october|november|december))"
 
 ROWS: tuple[Row, ...] = (
     # Who the user is
@@ -149,6 +149,7 @@ ROWS: tuple[Row, ...] = (
     Row(r"my (?:main |big |biggest |long-term |personal |ultimate |only )?(?:goal|aim|target|dream|new year's resolution)(?: (?:for|this) [\w ]{1,20})? is (?:to )?{rest}", "goals", "goal", "Goal is to {rest}."),
     Row(r"I [be] trying to (?P<rest>(?:learn|quit|lose|save|get better at|become|eat|cut down|stop|finish my) .*)", "goals", "goal", "Is trying to {rest}."),
     Row(rf"I (?:[want]|[hope]|[plan]|[aim]|would like|[intend]|[be] planning|[be] aiming|[be] going) to (?P<rest>(?!sell|buy|cancel|fix|book|send|return|order|submit|see|watch).* {_BY}\b.*)", "goals", "goal", "Wants to {rest}."),
+    Row(r"I (?:[want]|would like) to (?P<rest>(?:learn|become|master|get (?:better|fit|fitter|promoted|certified)|improve my|lose|quit|save up|retire|write a (?:book|novel)|start (?:my own|a) (?:business|company)|run (?:a|my first|the) (?:half[- ]?)?marathon|buy a (?:house|home|flat))\b.*)", "goals", "goal", "Wants to {rest}."),
     # Stack and tools
     Row(r"I (?:have |has |just |recently |finally |fully |also )*(?:migrated|switched|changed|went|converted|upgraded|transitioned|ended up (?:moving|migrating|switching)|finished (?:moving|migrating)) (?:\w+ ){0,4}?from {old} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),
     Row(r"I (?:have |has |just |recently |finally |fully |also )*moved (?:our|my|the|all|everything|every) ?(?:[\w-]+ ){0,3}?from {old} (?:over )?to {tools}", ANY_TOOL, "preference", "Switched from {old} to {tools}.", changes=True),

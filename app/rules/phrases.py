@@ -20,7 +20,10 @@ _TRAILERS = re.compile(
     r"by default|yeah|ok|okay|haha|lol|instead|for (?:ages|years|now)|"
     r"for (?:about |over |almost )?\d+ (?:years|months)|for (?:everything|most things|work)|"
     r"if (?:that|it) (?:helps|matters)|in general|generally|very much|so much|a lot|the most|"
-    r"more than anything|at work|then|all the time|most of the time)$",
+    r"more than anything|at work|then|all the time|most of the time|remember|you know|"
+    r"as you (?:may |might |already |probably )*(?:know|remember|recall)|"
+    r"(?:as|like) I(?:'ve| have)? (?:already |just )?(?:said|mentioned|told you)"
+    r"(?: before| earlier| already)?)$",
     re.IGNORECASE,
 )
 CAPITAL = re.compile(r"[A-ZÀ-ÖØ-ÞĂÂÎȘȚŞŢĄĆĘŁŃÓŚŹŻČŠŽĐİ0-9]")

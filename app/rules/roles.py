@@ -1,5 +1,4 @@
 """Telling an occupation ("a platform engineer") from everything else that people say they are."""
-# ruff: noqa: PLR2004 - how many words an occupation may have is the rule itself
 
 import re
 

@@ -3,7 +3,6 @@
 Code, logs, quotes, pasted mail, text handed over for editing and play-acting are blanked out, with
 all positions kept, so that every piece can still be quoted verbatim.
 """
-# ruff: noqa: RUF001 - punctuation of other scripts is part of what is read
 
 import re
 from collections.abc import Iterator

@@ -3,7 +3,6 @@
 No value means that the pattern doesn't apply. Readers lean to refusing: a fact that was missed can
 be said again, a wrong one misleads for months.
 """
-# ruff: noqa: PLR2004 - how many words a value may have is the rule itself
 
 import re
 from collections.abc import Callable

@@ -1,0 +1,89 @@
+"""A route that does its work once per idempotency key, whatever is sent again."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+from uuid import UUID
+
+from fastapi import Depends, Header, Request
+from fastapi.responses import JSONResponse
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.deps import CoreDep, CredentialDep
+from app.errors import Invalid
+from app.memory.idempotency import Claim, Replay, claim, keep, release
+from app.memory.users import find_user
+from app.wire import Model, UserId
+
+_IDEMPOTENCY_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+class Replayed(Exception):  # noqa: N818 - not a fault: the answer is known already
+    """Ends a request with the answer that was kept for its key."""
+
+    def __init__(self, kept: Replay) -> None:
+        super().__init__()
+        self.kept = kept
+
+
+class Once:
+    """Keeps a request's answer under its idempotency key, if it came with one."""
+
+    def __init__(self, held: Claim | None) -> None:
+        self.held = held
+        self.kept = False
+
+    async def keep(
+        self,
+        tx: AsyncSession,
+        user: str,
+        status: int,
+        answer: Model,
+        *,
+        fact_id: UUID | None = None,
+    ) -> None:
+        """Keep the answer in the transaction of the work."""
+        if self.held is None:
+            return
+        scope = await find_user(tx, self.held.tenant_id, user)
+        if scope is None:
+            raise RuntimeError("a write creates its user")
+        body = answer.model_dump(mode="json")
+        await keep(tx, self.held, status, body, user_id=scope.user_id, fact_id=fact_id)
+        self.kept = True
+
+
+async def get_once(
+    request: Request,
+    core: CoreDep,
+    credential: CredentialDep,
+    user: UserId,
+    idempotency_key: Annotated[str | None, Header()] = None,
+) -> AsyncIterator[Once]:
+    """Claim the request's key, or end the request with the answer kept for it."""
+    if idempotency_key is None:
+        yield Once(None)
+        return
+    if not _IDEMPOTENCY_KEY.fullmatch(idempotency_key):
+        raise Invalid("An Idempotency-Key has 1 to 255 visible ASCII characters.")
+    route = f"{request.method} {request.scope['route'].path}"
+    # The session is part of what is asked, as the body is.
+    asked = {"path": request.url.path, "body": await request.json()}
+    held = await claim(core, credential.tenant_id, user, route, idempotency_key, asked)
+    if isinstance(held, Replay):
+        raise Replayed(held)
+    once = Once(held)
+    try:
+        yield once
+    finally:
+        if not once.kept:
+            await release(core, held)
+
+
+OnceDep = Annotated[Once, Depends(get_once)]
+
+
+async def replay(_request: Request, replayed: Replayed) -> JSONResponse:
+    """Give the kept answer, marked as such."""
+    kept = replayed.kept
+    return JSONResponse(kept.body, kept.status, {"Idempotent-Replay": "true"})

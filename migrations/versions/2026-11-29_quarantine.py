@@ -1,0 +1,25 @@
+"""Indexes for looking across a tenant: its quarantine, and whose random id a row carries."""
+
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.execute("set local lock_timeout = '2s'")
+    op.execute(
+        """
+        create index ix_memory_fact_quarantine on memory_fact (tenant_id, created_at, id)
+          where quarantined_at is not null;
+        create index ix_user_directory_user on user_directory (tenant_id, user_id)
+        """
+    )
+
+
+def downgrade() -> None:
+    op.execute("set local lock_timeout = '2s'")
+    op.execute("drop index ix_user_directory_user")
+    op.execute("drop index ix_memory_fact_quarantine")

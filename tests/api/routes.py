@@ -1,0 +1,146 @@
+"""Every route with what it needs and what it answers to a stranger's ids.
+
+The tests of keys, isolation and hostile input walk this table, and fail when it and the OpenAPI
+document name different routes.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from urllib.parse import quote
+
+Scope = Literal["ingest", "recall", "facts", "privacy", "admin"]
+
+_MESSAGE = {"role": "user", "content": "I live in Lisbon.", "id": "m1", "name": "someone"}
+_FACT = {
+    "text": "Prefers window seats.",
+    "kind": "preference",
+    "valid_from": "2025-01-01T00:00:00Z",
+    "expires_at": "2099-01-01T00:00:00Z",
+    "pinned": False,
+    "metadata": {"team": "data"},
+}
+_POLICY = {
+    "session_silence": "30m",
+    "session_cap": "8h",
+    "max_facts_per_user": 500,
+    "max_facts_per_day": 50,
+    "blocked_categories": [],
+    "default_memory": "on",
+    "extraction_instructions": None,
+    "model": None,
+    "prompt_version": None,
+    "monthly_token_budget": None,
+}
+
+
+@dataclass(frozen=True)
+class Route:
+    method: str
+    path: str
+    scope: Scope | None = None
+    body: dict[str, Any] | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    query: tuple[str, ...] = ()
+    foreign: int = 404
+    """The answer to another tenant: 404, unless the id then names that tenant's own new user."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.method} {self.path}"
+
+    def fill(self, **ids: str) -> str:
+        """Put ids into the path, dots encoded too, for a client would take `..` as a step up."""
+        quoted = {name: quote(i, safe="").replace(".", "%2E") for name, i in ids.items()}
+        return self.path.format(**quoted)
+
+
+_USER = "/v1/users/{user}"
+_SESSION = _USER + "/sessions/{session}"
+_ONE_FACT = _USER + "/facts/{fact}"
+_PAGE = ("limit", "cursor")
+
+ROUTES = (
+    Route("GET", "/livez", foreign=200),
+    Route("GET", "/readyz", foreign=200),
+    Route(
+        "POST",
+        f"{_SESSION}/messages",
+        "ingest",
+        {"messages": [_MESSAGE], "end": False, "memory": "on"},
+        foreign=202,
+    ),
+    Route(
+        "POST",
+        f"{_USER}/transcripts",
+        "ingest",
+        {"session": "s", "messages": [_MESSAGE], "memory": "on"},
+        foreign=202,
+    ),
+    Route("GET", f"{_USER}/sessions", "ingest", query=_PAGE, foreign=200),
+    Route("GET", _SESSION, "ingest", query=("wait",)),
+    Route("POST", f"{_SESSION}/end", "ingest"),
+    Route("POST", f"{_SESSION}/retry", "ingest"),
+    Route("DELETE", _SESSION, "privacy"),
+    Route(
+        "GET",
+        f"{_USER}/memory",
+        "recall",
+        query=("query", "session", "token_budget", "refresh"),
+        foreign=200,
+    ),
+    Route(
+        "POST",
+        f"{_USER}/memory",
+        "recall",
+        {"query": "where do I live", "session": "s", "token_budget": 600, "refresh": False},
+        foreign=200,
+    ),
+    Route("GET", f"{_USER}/facts", "facts", query=("status", "kind", *_PAGE), foreign=200),
+    Route("POST", f"{_USER}/facts", "facts", _FACT, foreign=201),
+    Route("GET", _ONE_FACT, "facts"),
+    Route("GET", f"{_ONE_FACT}/why", "facts"),
+    Route("GET", f"{_ONE_FACT}/history", "facts"),
+    Route(
+        "PATCH",
+        _ONE_FACT,
+        "facts",
+        {key: value for key, value in _FACT.items() if key != "valid_from"},
+        {"If-Match": '"1"'},
+    ),
+    Route("POST", f"{_ONE_FACT}/restore", "facts"),
+    Route("DELETE", _ONE_FACT, "facts"),
+    Route("GET", f"{_USER}/settings", "privacy", foreign=200),
+    Route(
+        "PUT",
+        f"{_USER}/settings",
+        "privacy",
+        {"memory": "on", "locale": "pt-PT", "timezone": "Europe/Lisbon"},
+        foreign=200,
+    ),
+    Route("PATCH", f"{_USER}/settings", "privacy", {"memory": "on"}, foreign=200),
+    Route("GET", "/v1/tenant/policy", "admin", foreign=200),
+    Route("PUT", "/v1/tenant/policy", "admin", _POLICY, foreign=200),
+    Route("PATCH", "/v1/tenant/policy", "admin", _POLICY, foreign=200),
+    Route("GET", "/v1/quarantine", "admin", query=_PAGE, foreign=200),
+    Route(
+        "POST",
+        "/v1/quarantine",
+        "admin",
+        {
+            "session": "s",
+            "source": "api",
+            "extractor": "rules",
+            "from": "2025-01-01T00:00:00Z",
+            "to": "2025-01-02T00:00:00Z",
+            "user": "alice",
+        },
+        foreign=200,
+    ),
+    Route("POST", "/v1/quarantine/{fact}/release", "admin", headers={"If-Match": '"1"'}),
+    Route("POST", "/v1/quarantine/{fact}/reject", "admin"),
+    Route("POST", "/v1/audits/poisoning", "admin", foreign=200),
+)
+
+KEYED = tuple(route for route in ROUTES if route.scope)
+OF_USERS = tuple(route for route in KEYED if "{user}" in route.path)
+TENANT_WIDE = tuple(route for route in KEYED if "{user}" not in route.path)

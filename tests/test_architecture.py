@@ -1,0 +1,81 @@
+"""Rules of the house that a reader would otherwise have to remember."""
+
+import ast
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCES = sorted([*(ROOT / "app").rglob("*.py"), *(ROOT / "migrations").rglob("*.py")])
+
+
+def _where(path: Path, node: ast.AST) -> str:
+    return f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+
+
+@cache
+def _nodes() -> list[tuple[Path, ast.AST]]:
+    return [(path, node) for path in SOURCES for node in ast.walk(ast.parse(path.read_text()))]
+
+
+def test_nobody_commits_by_hand():
+    """A transaction is a block; a commit in its middle would let half of a change stand."""
+    commits = [
+        _where(path, node)
+        for path, node in _nodes()
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "commit"
+    ]
+    assert commits == []
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        # Errors are the product's own; only the router's two (404, 405) need translating.
+        ("HTTPException", {"app/problems.py"}),
+        # What must happen after an answer is a job in the answer's transaction.
+        ("BackgroundTasks", set()),
+        ("BackgroundTask", set()),
+    ],
+)
+def test_the_frameworks_own_way_is_not_taken(name: str, allowed: set[str]):
+    users = {
+        str(path.relative_to(ROOT))
+        for path, node in _nodes()
+        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names)
+    }
+    assert users <= allowed
+
+
+def test_no_file_grows_past_four_hundred_lines():
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in SOURCES
+        if (lines := len(path.read_text().splitlines())) > 400
+    }
+    assert long == {}
+
+
+def test_every_module_says_what_it_is_for():
+    silent = [
+        str(path.relative_to(ROOT))
+        for path in SOURCES
+        if path.read_text().strip() and not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert silent == []
+
+
+def test_dependencies_point_down():
+    checked = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-cache"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout

@@ -1,0 +1,164 @@
+"""The migrations go up, down and up again, and build exactly what the models say."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import create_engine
+
+from app import db
+from app.db import Base
+from tests.world import Urls
+
+_SHAPE = {
+    "columns": """
+        select c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+               pg_get_expr(d.adbin, d.adrelid)
+        from pg_attribute a join pg_class c on c.oid = a.attrelid
+        left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+        where c.relkind = 'r' and a.attnum > 0 and not a.attisdropped and {ours}""",
+    "constraints": """
+        select c.relname, k.conname, pg_get_constraintdef(k.oid)
+        from pg_constraint k join pg_class c on c.oid = k.conrelid where {ours}""",
+    "indexes": """
+        select c.relname, i.relname, pg_get_indexdef(i.oid)
+        from pg_index x join pg_class i on i.oid = x.indexrelid
+        join pg_class c on c.oid = x.indrelid where {ours}""",
+}
+_GUARDS = {
+    "policies": "select tablename, policyname, cmd, qual, with_check from pg_policies",
+    "grants": """
+        select table_schema, table_name, grantee, privilege_type
+        from information_schema.role_table_grants
+        where grantee <> 'PUBLIC' and table_schema in ('public', 'app')""",
+    "functions": """
+        select p.oid::regprocedure::text, pg_get_functiondef(p.oid)
+        from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+        where n.nspname in ('public', 'app') and p.prokind = 'f'
+          and not exists (select from pg_depend d where d.objid = p.oid and d.deptype = 'e')""",
+    "types": """
+        select t.typname from pg_type t join pg_namespace n on n.oid = t.typnamespace
+        where n.nspname in ('public', 'app') and t.typtype in ('e', 'c', 'd')
+          and not exists (select from pg_depend d where d.objid = t.oid and d.deptype = 'e')""",
+    "schemas": "select nspname from pg_namespace where nspname = 'app'",
+}
+_OURS = (
+    "c.relnamespace = 'public'::regnamespace and c.relname <> 'alembic_version' "
+    "and not c.relname ^@ 'procrastinate_'"
+)
+
+Rows = dict[str, list[tuple[object, ...]]]
+
+
+def _read(url: str, queries: dict[str, str], ours: str = _OURS) -> Rows:
+    with psycopg.connect(url) as connection:
+        return {
+            name: sorted(connection.execute(query.format(ours=ours)), key=str)
+            for name, query in queries.items()
+        }
+
+
+@contextmanager
+def _database(urls: Urls) -> Iterator[str]:
+    """A fresh, empty database on the tests' server."""
+    name = f"schema_{uuid4().hex[:12]}"
+    with psycopg.connect(urls.superuser, autocommit=True) as admin:
+        admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        try:
+            yield re.sub(r"@/[^?]*\?", f"@/{name}?", urls.superuser)
+        finally:
+            admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="module")
+def migrated(urls: Urls) -> Rows:
+    return _read(urls.superuser, _SHAPE)
+
+
+def test_every_migration_can_be_undone_and_done_again(urls: Urls):
+    everything = {**_SHAPE, **_GUARDS}
+    with _database(urls) as url:
+        db.migrate(url)
+        first = _read(url, everything, ours="c.relnamespace = 'public'::regnamespace")
+        db.migrate(url, "base")
+        left = _read(url, everything)
+        db.migrate(url)
+        again = _read(url, everything, ours="c.relnamespace = 'public'::regnamespace")
+    assert first["policies"]
+    assert {name: rows for name, rows in left.items() if rows} == {
+        "types": [("alembic_version",)],
+        "grants": [row for row in left["grants"] if row[1] == "alembic_version"],
+    }
+    assert again == first
+
+
+def test_the_models_describe_what_the_migrations_build(urls: Urls, migrated: Rows):
+    with _database(urls) as url:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("create extension vector")
+        engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1))
+        try:
+            Base.metadata.create_all(engine)
+        finally:
+            engine.dispose()
+        described = _read(url, _SHAPE)
+    assert described == migrated
+
+
+def _keys(migrated: Rows, kinds: str) -> dict[str, list[str]]:
+    return {
+        f"{table} {name}": re.findall(r"\w+", str(text).split("(", 1)[1].split(")", 1)[0])
+        for table, name, text in [*migrated["constraints"], *migrated["indexes"]]
+        if re.match(kinds, str(text))
+    }
+
+
+def test_every_key_of_a_table_about_users_begins_with_tenant_and_user(migrated: Rows):
+    of_users = {row[0] for row in migrated["columns"] if row[1] == "user_id"} - {"user_directory"}
+    assert len(of_users) >= 11
+    keys = {
+        name: columns[:2]
+        for name, columns in _keys(
+            migrated, r"PRIMARY KEY|UNIQUE|FOREIGN KEY|CREATE UNIQUE INDEX \S+ ON \S+ USING btree "
+        ).items()
+        if name.split()[0] in of_users and not name.endswith("fk_memory_user_tenant")
+    }
+    assert {name for name, columns in keys.items() if columns != ["tenant_id", "user_id"]} == set()
+    assert len(keys) >= 2 * len(of_users)
+
+
+def test_the_directory_of_users_is_keyed_by_tenant_and_the_callers_id(migrated: Rows):
+    keys = _keys(migrated, "PRIMARY KEY")
+    assert keys["user_directory pk_user_directory"] == ["tenant_id", "external_id"]
+
+
+def test_foreign_keys_cascade_or_refuse(urls: Urls):
+    with psycopg.connect(urls.superuser) as connection:
+        others = connection.execute(
+            "select conname from pg_constraint k join pg_class c on c.oid = k.conrelid "
+            "where contype = 'f' and (confdeltype not in ('c', 'a') or confupdtype <> 'a') "
+            f"and {_OURS}"
+        ).fetchall()
+    assert others == []
+
+
+def test_no_table_of_ours_has_a_trigger(urls: Urls):
+    with psycopg.connect(urls.superuser) as connection:
+        triggers = connection.execute(
+            "select tgname from pg_trigger t join pg_class c on c.oid = t.tgrelid "
+            f"where not tgisinternal and {_OURS}"
+        ).fetchall()
+    assert triggers == []
+
+
+def test_vectors_are_stored_in_line(urls: Urls):
+    with psycopg.connect(urls.superuser) as connection:
+        [storage] = connection.execute(
+            "select attstorage from pg_attribute "
+            "where attrelid = 'memory_fact'::regclass and attname = 'embedding'"
+        ).fetchall()
+    assert storage == ("p",)
