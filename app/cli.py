@@ -1,4 +1,7 @@
-"""The command line: serve, work, migrate, look after tenants and keys, and the demonstration."""
+"""The command line: serve, work, migrate, look after tenants and keys, and the demonstration.
+
+What only some commands need is imported by them: half of it takes seconds to load.
+"""
 
 import asyncio
 import json
@@ -12,23 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 from uuid import UUID
 
 import typer
-import uvicorn
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
-from rich.console import Console
-from rich.progress import Progress
 
 from app import db, telemetry
+from app.address import Address, Misconfigured, database, signing_key
 from app.db import Database
 from app.durations import parse_duration
 from app.embedded import EmbeddedError
 from app.errors import UsermemError
 from app.memory import tenants
-from app.memory.sessions import retry_failed
 from app.settings import Settings
-from app.wire import check_id
-from app.wiring import Address, Misconfigured, database, open_core, signing_key
-from app.worker import Worker
 
 if TYPE_CHECKING:
     from app.backfill import Report
@@ -88,7 +85,9 @@ def serve(
     worker: Annotated[bool, typer.Option(help="Run a worker inside.")] = True,
 ) -> None:
     """Serve the API, with a worker inside. Without USERMEM_DATABASE_URL on an embedded Postgres."""
-    from app.main import create_app  # noqa: PLC0415 - the other commands need no web framework
+    import uvicorn  # noqa: PLC0415 - see the module's docstring, here and below
+
+    from app.main import create_app  # noqa: PLC0415
 
     settings = _settings(data_dir)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -127,6 +126,9 @@ def worker(
 
 
 async def _work(settings: Settings, url: str, concurrency: int) -> None:
+    from app.wiring import open_core  # noqa: PLC0415
+    from app.worker import Worker  # noqa: PLC0415
+
     async with open_core(settings, url) as core:
         running = Worker(core, concurrency=concurrency)
         loop = asyncio.get_running_loop()
@@ -198,7 +200,7 @@ def create_key(
     """Create a key and print it. It is shown once."""
     try:
         span = parse_duration(expires_in) if expires_in else None
-        bound_to = check_id(user) if user is not None else None
+        bound_to = _user_id(user) if user is not None else None
     except (ValueError, PydanticCustomError) as error:
         raise typer.BadParameter(str(error)) from None
     wanted = tuple(scope.strip() for scope in scopes.split(","))
@@ -214,6 +216,12 @@ def create_key(
             "expires_at": key.expires_at.isoformat() if key.expires_at else None,
         }
     )
+
+
+def _user_id(user: str) -> str:
+    from app.wire import check_id  # noqa: PLC0415
+
+    return check_id(user)
 
 
 async def _create_key(
@@ -265,10 +273,15 @@ def import_conversations(
 async def _import(
     settings: Settings, address: Address, tenant: str, file: Path, *, with_worker: bool
 ) -> "Report":
-    from app.backfill import import_file  # noqa: PLC0415 - brings the web framework along
+    from app.backfill import import_file  # noqa: PLC0415
 
     async with _open(address.owner_url) as base:
         tenant_id = await tenants.resolve_tenant(base, tenant)
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    from app.wiring import open_core  # noqa: PLC0415
+
     with Progress(console=Console(stderr=True), transient=True) as progress:
         async with open_core(settings, address.service_url) as core:
             return await import_file(
@@ -293,6 +306,8 @@ def retry_sessions(
 
 
 async def _retry(url: str, tenant: str | None) -> int:
+    from app.memory.sessions import retry_failed  # noqa: PLC0415
+
     async with _open(url) as base:
         if tenant is not None:
             return await retry_failed(base, await tenants.resolve_tenant(base, tenant))
@@ -303,7 +318,7 @@ async def _retry(url: str, tenant: str | None) -> int:
 @app.command()
 def demo() -> None:
     """Show the main job: two conversations, the facts, a supersession and the block."""
-    from app.demo import run  # noqa: PLC0415 - only this command draws
+    from app.demo import run  # noqa: PLC0415
 
     run()
 
