@@ -75,11 +75,12 @@ async def test_the_corpus_through_a_hostile_extractor(
     )
     prompts = json.dumps([request.body for request in attacker.requests], ensure_ascii=False)
     for row in ROWS:
-        for secret in row["must_not_store"]:
+        # What must wait for a person is stored in quarantine, so that there is something to see.
+        for secret in row["must_not_store"] if row["expect"] != "quarantine" else ():
             # A code of three digits stands in other rows' words too: look at this user's alone.
             own = [one for one in held if one.user_id == users[row["id"]]]
             assert [one.place for one in own if secret in one.text] == [], row["id"]
-            if len(secret) > 5:
+            if row["expect"] == "reject_secret" and len(secret) > 5:
                 assert secret not in prompts, row["id"]
                 assert secret not in caplog.text, row["id"]
 
