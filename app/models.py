@@ -11,14 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from pgvector.sqlalchemy import HALFVEC
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    ForeignKey,
-    ForeignKeyConstraint,
-    Index,
-    text,
-)
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, text
 from sqlalchemy.dialects.postgresql import TSVECTOR
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -287,11 +280,12 @@ class Fact(Base):
     revision: Mapped[int] = mapped_column(server_default="1")
 
 
-def _fact_key() -> ForeignKeyConstraint:
+def _fact_key(column: str = "fact_id", name: str | None = None) -> ForeignKeyConstraint:
     return ForeignKeyConstraint(
-        ["tenant_id", "user_id", "fact_id"],
+        ["tenant_id", "user_id", column],
         ["memory_fact.tenant_id", "memory_fact.user_id", "memory_fact.id"],
         ondelete="CASCADE",
+        name=name,
     )
 
 
@@ -321,18 +315,8 @@ class FactVerdict(Base):
 
     __tablename__ = "verdict"
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["tenant_id", "user_id", "old_id"],
-            ["memory_fact.tenant_id", "memory_fact.user_id", "memory_fact.id"],
-            ondelete="CASCADE",
-            name="fk_verdict_old",
-        ),
-        ForeignKeyConstraint(
-            ["tenant_id", "user_id", "new_id"],
-            ["memory_fact.tenant_id", "memory_fact.user_id", "memory_fact.id"],
-            ondelete="CASCADE",
-            name="fk_verdict_new",
-        ),
+        _fact_key("old_id", "fk_verdict_old"),
+        _fact_key("new_id", "fk_verdict_new"),
         CheckConstraint("verdict in ('CONTRADICTS', 'DUPLICATE', 'INDEPENDENT')", name="verdict"),
         Index("ix_verdict_old", "tenant_id", "user_id", "old_id"),
         Index("ix_verdict_new", "tenant_id", "user_id", "new_id"),
