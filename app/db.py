@@ -5,7 +5,7 @@ through `Database.tenant()`: it drops to the restricted role and names the tenan
 transaction alone, whatever the login may do and whoever used the connection before.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 import psycopg
-from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 from sqlalchemy import TIMESTAMP, LargeBinary, MetaData, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -30,8 +29,6 @@ SERVICE_ROLE = "usermem_service"
 """Owns nothing, can't bypass row-level security; every statement of the service runs as it."""
 
 _ENTER = text("select set_config('role', :role, true), app.enter_tenant(:tenant), now()")
-
-_ENTER_RAW = "select set_config('role', %(role)s, true), app.enter_tenant(%(tenant)s)"
 
 
 class Base(DeclarativeBase):
@@ -67,8 +64,8 @@ class Scope:
 class Database:
     """The connections of one process. Open it once; close it at the end.
 
-    `pool` is raw psycopg in autocommit, for the queue and for recall's pipelines; SQLAlchemy keeps
-    a pool of its own. Both wait at most `pool_timeout` seconds for a connection.
+    `pool` is raw psycopg in autocommit, for the queue and for `app.trip`; SQLAlchemy keeps a pool
+    of its own. Both wait at most `pool_timeout` seconds for a connection.
     """
 
     def __init__(
@@ -79,6 +76,7 @@ class Database:
         pool_timeout: float = 2,
         prepared_statements: bool = True,
     ) -> None:
+        self.prepares = prepared_statements
         connect: dict[str, object] = {
             "options": "-c timezone=UTC",
             "application_name": "usermem",
@@ -125,35 +123,10 @@ class Database:
             yield tx
 
 
-Run = Callable[[str, Mapping[str, object]], Awaitable[psycopg.AsyncCursor[dict[str, Any]]]]
-"""Send one statement of a pipeline; fetch from the cursor after the pipeline has ended."""
-
-
 async def _autocommit(connection: psycopg.AsyncConnection) -> None:
     # Not among the pool's arguments: the queue's library opens its listening connection with them
     # and names autocommit itself.
     await connection.set_autocommit(True)
-
-
-@asynccontextmanager
-async def pipelined(db: Database, tenant_id: UUID) -> AsyncIterator[Run]:
-    """Open the same transaction as `Database.tenant` with all statements in one round trip.
-
-    For the hot path: raw psycopg, answers as dictionaries, nothing awaited between statements.
-    """
-    async with db.pool.connection() as connection, connection.pipeline():
-
-        async def run(
-            query: str, values: Mapping[str, object]
-        ) -> psycopg.AsyncCursor[dict[str, Any]]:
-            cursor = connection.cursor(row_factory=dict_row)
-            await cursor.execute(query, values)
-            return cursor
-
-        await run("begin", {})
-        await run(_ENTER_RAW, {"role": SERVICE_ROLE, "tenant": tenant_id})
-        yield run
-        await run("commit", {})
 
 
 def now(tx: AsyncSession) -> datetime:

@@ -88,6 +88,9 @@ def _no_key() -> Unauthorized:
     return Unauthorized("Send the key as 'Authorization: Bearer um_…'.")
 
 
+_ELSEWHERE = (parameters.Path, parameters.Header, parameters.Cookie)
+
+
 class StrictRoute(APIRoute):
     """A route that refuses query parameters it does not declare."""
 
@@ -97,7 +100,8 @@ class StrictRoute(APIRoute):
         declared = {
             field.alias
             for field in get_flat_params(self.dependant)
-            if isinstance(field.field_info, parameters.Query)
+            # The fields of a model of parameters come without their place.
+            if not isinstance(field.field_info, _ELSEWHERE)
         }
 
         async def checked(request: Request) -> Response:

@@ -11,7 +11,16 @@ from typing import Any
 from uuid import UUID
 
 from pgvector.sqlalchemy import HALFVEC
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, text
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    CheckConstraint,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Uuid,
+    text,
+)
 from sqlalchemy.dialects.postgresql import TSVECTOR
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -120,6 +129,12 @@ class Session(Base):
             "ix_memory_session_overdue",
             "extract_after",
             postgresql_where=text("status in ('open', 'queued', 'extracting')"),
+        ),
+        Index(
+            "ix_memory_session_pending",
+            "tenant_id",
+            "user_id",
+            postgresql_where=text("status <> 'done'"),
         ),
     )
 
@@ -395,3 +410,26 @@ class FrozenBlock(Base):
     organization_epoch: Mapped[int]
     answer: Mapped[dict[str, Any]]
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
+class RecallEntry(Base):
+    """A recall by ids and counts, without a word of it, and what people thought of its facts."""
+
+    __tablename__ = "recall_log"
+    __table_args__ = (
+        ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),
+        Index("ix_recall_log_at", "tenant_id", "at"),
+        Index("ix_recall_log_id", "tenant_id", "id"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    at: Mapped[datetime]
+    facts: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid))
+    frozen: Mapped[bool]
+    degraded: Mapped[str | None]
+    tokens: Mapped[int]
+    relevant: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid), server_default="{}")
+    irrelevant: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid), server_default="{}")
+    judged_at: Mapped[datetime | None]

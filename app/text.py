@@ -9,6 +9,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, cast
 
@@ -196,7 +197,6 @@ def words(text: str) -> list[str]:
     Accents are dropped, stop words of eight languages left out, words stemmed as English; scripts
     without spaces (Han, kana, Hangul, Thai, Khmer, ...) become pairs of neighbouring characters.
     """
-    stem = _stem()
     lexemes: list[str] = []
     for match in _TOKEN.finditer(fold(text)):
         token = match[0]
@@ -205,7 +205,7 @@ def words(text: str) -> list[str]:
             continue
         token = without_accents(token)[:_MAX_WORD]
         if token and token not in STOP_WORDS:
-            lexemes.append(stem(token) if token.isascii() else token)
+            lexemes.append(_stem(token) if token.isascii() else token)
     return lexemes
 
 
@@ -298,7 +298,13 @@ def _fold_with_offsets(text: str) -> tuple[str, list[tuple[int, int]]]:
     return "".join(folded), spans
 
 
-def _stem() -> Callable[[str], str]:
+@lru_cache(maxsize=20_000)
+def _stem(word: str) -> str:
+    # Remembered, for a stemmer in Python takes longer than the search that the word is for.
+    return _stemmer()(word)
+
+
+def _stemmer() -> Callable[[str], str]:
     # The stemmer keeps the word it works on: one per thread. Its package loads the stemmers of
     # all languages, which takes longer than everything else here.
     if not hasattr(_local, "stem"):

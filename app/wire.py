@@ -130,12 +130,11 @@ _ID = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_ID})
 Id = Annotated[str, BeforeValidator(_strict_str), AfterValidator(check_id), _ID]
 UserId = Annotated[str, BeforeValidator(decode_id), Path(alias="user"), _ID]
 SessionId = Annotated[str, BeforeValidator(decode_id), Path(alias="session"), _ID]
-FactId = Annotated[
-    UUID,
-    BeforeValidator(_decode_uuid),
-    Path(alias="fact"),
-    WithJsonSchema({"type": "string", "format": "uuid"}),
+Uuid = Annotated[
+    UUID, BeforeValidator(_decode_uuid), WithJsonSchema({"type": "string", "format": "uuid"})
 ]
+FactId = Annotated[Uuid, Path(alias="fact")]
+RecallId = Annotated[Uuid, Path(alias="recall_id")]
 Line = Annotated[str, BeforeValidator(lambda value: one_line(_strict_str(value))), _STRING]
 Time = Annotated[
     datetime,

@@ -43,7 +43,10 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
             signing_key=signing_key(settings),
             recall_deadline=settings.recall_deadline.total_seconds(),
         )
-        yield read_by(claude, core) if claude else core
+        try:
+            yield read_by(claude, core) if claude else core
+        finally:
+            await core.recalls.aclose(db)
     finally:
         await embedder.aclose()
         if claude:

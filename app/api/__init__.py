@@ -2,11 +2,23 @@
 
 from fastapi import APIRouter
 
-from app.api import audits, facts, health, memory, quarantine, sessions, tenant, users
+from app.api import (
+    audits,
+    facts,
+    health,
+    memory,
+    quarantine,
+    search,
+    sessions,
+    tenant,
+    users,
+)
 
 router = APIRouter()
-router.include_router(sessions.router)  # /v1/users/{user}/sessions, /v1/users/{user}/transcripts
+# Routes are tried in turn: the one that every request of every user takes comes first.
 router.include_router(memory.router)  # /v1/users/{user}/memory
+router.include_router(sessions.router)  # /v1/users/{user}/sessions, /v1/users/{user}/transcripts
+router.include_router(search.router)  # /v1/users/{user}/search, /v1/recalls
 router.include_router(facts.router)  # /v1/users/{user}/facts
 router.include_router(users.router)  # /v1/users/{user}/settings
 router.include_router(tenant.router)  # /v1/tenant/policy

@@ -2,27 +2,34 @@
 
 import hashlib
 import re
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
-from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import PlainTextResponse
+from fastapi.routing import APIRoute
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError, to_json
 
-from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs
+from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, get_core, get_credential
+from app.memory.core import Core
 from app.memory.recall import DEFAULT_BUDGET, Question, Recall, recall
+from app.memory.tenants import Credential
 from app.wire import Id, Kind, Line, Model, UserId
+
+T = TypeVar("T")
 
 MAX_GET_QUERY = 2 * 1024
 MAX_POST_QUERY = 32 * 1024
 
-router = APIRouter(prefix="/v1/users/{user:id}", route_class=KeyedRoute, tags=["memory"])
-_recall = Depends(Needs("recall"))
 _QUALITY = re.compile(r"\bq\s*=\s*([01](?:\.[0-9]{0,3})?)")
 
 
-def _at_most(limit: int) -> AfterValidator:
+def at_most(limit: int) -> AfterValidator:
+    """Bound a query in bytes."""
+
     def check(query: str) -> str:
         if len(query.encode()) > limit:
             raise PydanticCustomError(
@@ -33,14 +40,24 @@ def _at_most(limit: int) -> AfterValidator:
     return AfterValidator(check)
 
 
-Budget = Annotated[int, Field(ge=100, le=4000)]
-
-
-class RecallIn(Model):
+class _Asked(Model):
     """What a caller asks for."""
 
-    query: Annotated[Line, _at_most(MAX_POST_QUERY)] = ""
     session: Id | None = None
+    token_budget: Annotated[int, Field(ge=100, le=4000)] = DEFAULT_BUDGET
+    refresh: bool = False
+
+
+class RecallQuery(_Asked):
+    """What a caller asks for in a URL."""
+
+    query: Annotated[Line, at_most(MAX_GET_QUERY)] = ""
+
+
+class RecallIn(_Asked):
+    """What a caller asks for."""
+
+    query: Annotated[Line, at_most(MAX_POST_QUERY)] = ""
     token_budget: Annotated[int, Field(ge=100, le=4000, strict=True)] = DEFAULT_BUDGET
     refresh: bool = Field(default=False, strict=True)
 
@@ -96,7 +113,7 @@ class RecallOut(Model):
 
 def _shown(answer: Recall) -> dict[str, Any]:
     system: list[dict[str, Any]] = []
-    if answer.block:
+    if answer.stable:
         system = [
             {"type": "text", "text": answer.stable, "cache_control": {"type": "ephemeral"}},
             {"type": "text", "text": answer.volatile},
@@ -106,17 +123,8 @@ def _shown(answer: Recall) -> dict[str, Any]:
         "stable": answer.stable,
         "volatile": answer.volatile,
         "system": system,
-        "facts": [
-            {
-                "id": str(fact.id),
-                "tier": fact.tier,
-                "kind": fact.kind,
-                "text": fact.text,
-                "score": fact.score,
-            }
-            for fact in answer.facts
-        ],
-        "recall_id": str(answer.recall_id),
+        "facts": [fact._asdict() for fact in answer.facts],
+        "recall_id": answer.recall_id,
         "tokens": answer.tokens,
         "left_out": answer.left_out,
         "frozen": answer.frozen,
@@ -124,11 +132,6 @@ def _shown(answer: Recall) -> dict[str, Any]:
         "pending_sessions": answer.pending_sessions,
         "memory": answer.memory,
     }
-
-
-def etag_of(block: str) -> str:
-    """Give the weak tag of a block's bytes."""
-    return f'W/"{hashlib.sha256(block.encode()).hexdigest()[:32]}"'
 
 
 def _matches(header: str | None, etag: str) -> bool:
@@ -151,16 +154,53 @@ def _prefers_text(accept: str) -> bool:
     return text > 0 and text >= wishes.get("application/json", 0.0)
 
 
-def _respond(request: Request, answer: Recall, if_none_match: str | None = None) -> Response:
-    etag = etag_of(answer.block)
-    headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "private, no-store"}
-    if _matches(if_none_match, etag):
-        return Response(status_code=304, headers=headers)
-    if _prefers_text(request.headers.get("accept", "")):
-        return PlainTextResponse(answer.block, headers=headers)
-    # Already of the right shape: validating it again would cost as much as the database.
-    return JSONResponse(_shown(answer), headers=headers)
+class _Unsolved(APIRoute):
+    """Documented by FastAPI like any other route, but called without its solver of dependencies.
 
+    The solver costs more than the database trip of a frozen recall. Parameters are validated by
+    the same types, and errors are the same.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Give what calls the route's function."""
+
+        async def handle(request: Request) -> Response:
+            user: str = _validated(_USER, request.path_params["user"], "path", "user")
+            if request.method == "GET":
+                asked: RecallQuery | RecallIn = _validated(
+                    _QUERY, dict(request.query_params), "query"
+                )
+            else:
+                body = await request.json() if await request.body() else None
+                asked = _validated(_BODY, body, "body")
+            response: Response = await self.endpoint(
+                request, user, asked, get_core(request), get_credential(request)
+            )
+            return response
+
+        return handle
+
+
+class _RecallRoute(KeyedRoute, _Unsolved):
+    """A key first, as everywhere; then `_Unsolved`."""
+
+
+_USER: TypeAdapter[str] = TypeAdapter(UserId)
+_QUERY = TypeAdapter(RecallQuery)
+_BODY = TypeAdapter(RecallIn)
+
+
+def _validated(adapter: TypeAdapter[T], value: object, *place: str) -> T:
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        raise RequestValidationError(
+            [{**item, "loc": (*place, *item["loc"])} for item in error.errors(include_input=False)]
+        ) from None
+
+
+router = APIRouter(prefix="/v1/users/{user:id}", route_class=_RecallRoute, tags=["memory"])
+_recall = Depends(Needs("recall"))
 
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
@@ -176,24 +216,32 @@ _NOT_MODIFIED: dict[int | str, dict[str, Any]] = {304: {"description": "The same
 async def get_memory(
     request: Request,
     user: UserId,
+    asked: Annotated[RecallQuery, Query()],
     core: CoreDep,
     key: CredentialDep,
-    query: Annotated[Line, _at_most(MAX_GET_QUERY), Query()] = "",
-    session: Annotated[Id | None, Query()] = None,
-    token_budget: Annotated[Budget, Query()] = DEFAULT_BUDGET,
-    refresh: Annotated[bool, Query()] = False,  # noqa: FBT002 - a query parameter
-    if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
     """Give the block for the next prompt."""
-    question = Question(query, session, token_budget, refresh)
-    answer = await recall(core, key.tenant_id, user, question)
-    return _respond(request, answer, if_none_match)
+    return await _recalled(request, user, asked, core, key)
 
 
 @router.post("/memory", dependencies=[_recall], responses=_ANSWERS)
 async def post_memory(
-    request: Request, user: UserId, body: RecallIn, core: CoreDep, key: CredentialDep
+    request: Request, user: UserId, asked: RecallIn, core: CoreDep, key: CredentialDep
 ) -> Response:
     """Give the block, for a query that is too long or too private for a URL."""
-    question = Question(body.query, body.session, body.token_budget, body.refresh)
-    return _respond(request, await recall(core, key.tenant_id, user, question))
+    return await _recalled(request, user, asked, core, key)
+
+
+async def _recalled(
+    request: Request, user: str, asked: RecallQuery | RecallIn, core: Core, key: Credential
+) -> Response:
+    question = Question(asked.query, asked.session, asked.token_budget, asked.refresh)
+    answer = await recall(core, key.tenant_id, user, question)
+    etag = f'W/"{hashlib.sha256(answer.block.encode()).hexdigest()[:32]}"'
+    headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "private, no-store"}
+    if request.method == "GET" and _matches(request.headers.get("if-none-match"), etag):
+        return Response(status_code=304, headers=headers)
+    if _prefers_text(request.headers.get("accept", "")):
+        return PlainTextResponse(answer.block, headers=headers)
+    # Of the right shape already: a response model would only validate it again.
+    return Response(to_json(_shown(answer)), headers=headers, media_type="application/json")

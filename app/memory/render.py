@@ -4,6 +4,7 @@ Fact text is data inside a tag: `&`, `<` and `>` become entities and every fact 
 none can close the block or begin a line of its own.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
@@ -23,6 +24,7 @@ PREAMBLE: Final = (
         "Use it where it helps; do not recite it unless the user asks what you remember."
     ),
 )
+_HEAD: Final = "\n".join((OPEN, *PREAMBLE, ""))
 HEADINGS: Final[Mapping[Tier, str]] = {
     "organization": "About the organization:",
     "always_on": "About the user:",
@@ -30,35 +32,58 @@ HEADINGS: Final[Mapping[Tier, str]] = {
 }
 
 
+# Most facts: printable ASCII without markup, single spaces. Nothing would change in them.
+_PLAIN = re.compile(r"[!-%'-;=?-~]+(?: [!-%'-;=?-~]+)*")
+
+
 def escape(text: str) -> str:
     """Make a fact's text safe inside the block: one line, no markup."""
+    if _PLAIN.fullmatch(text):
+        return text
     return one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _section(tier: Tier, texts: Sequence[str]) -> str:
-    if not texts:
-        return ""
-    return HEADINGS[tier] + "\n" + "".join(f"- {escape(text)}\n" for text in texts)
+def line(text: str) -> str:
+    """Give a fact's line."""
+    return f"- {escape(text)}\n"
+
+
+def _section(tier: Tier, lines: Sequence[str]) -> str:
+    return f"{HEADINGS[tier]}\n{''.join(lines)}" if lines else ""
 
 
 def render(tiers: Mapping[Tier, Sequence[str]]) -> tuple[str, str]:
-    """Give the block in its two parts, `stable` and `volatile`; both empty without any fact.
+    """Give the block of these lines in its two parts, `stable` and `volatile`; "" without any.
 
     `stable` changes only when a fact of the organization's or the always-on tier does.
     """
     if not any(tiers.values()):
         return "", ""
-    stable = "\n".join((OPEN, *PREAMBLE, "")) + "".join(
+    stable = _HEAD + "".join(
         _section(tier, tiers.get(tier, ())) for tier in ("organization", "always_on")
     )
     return stable, _section("similarity", tiers.get("similarity", ())) + CLOSE
 
 
-def estimate_tokens(text: str) -> int:
-    """Estimate a text's tokens: one per four ASCII characters or one other character, rounded up.
+def weigh(text: str) -> int:
+    """Estimate a text's size in quarters of a token: one an ASCII character, four any other.
 
     A rule of thumb that errs on the high side for English and for CJK, which is what a budget
-    wants; a real tokenizer differs per model and would have to be loaded in every process.
+    wants; a real tokenizer differs per model and would have to be loaded in every process. Sizes
+    add up, so a block needn't be rendered to be weighed.
     """
-    ascii_characters = sum(char.isascii() for char in text)
-    return -(-ascii_characters // 4) + len(text) - ascii_characters
+    return len(text) if text.isascii() else 4 * len(text) - 3 * len(text.encode("ascii", "ignore"))
+
+
+FRAME_WEIGHT: Final = weigh(_HEAD + CLOSE)
+"""Of a block without sections."""
+
+
+def in_tokens(weight: int) -> int:
+    """Round a weight up to whole tokens."""
+    return -(-weight // 4)
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate a text's tokens."""
+    return in_tokens(weigh(text))

@@ -51,9 +51,10 @@ class Route:
     def fill(self, **ids: str) -> str:
         """Put ids into the path, dots encoded too, for a client would take `..` as a step up."""
         quoted = {name: quote(i, safe="").replace(".", "%2E") for name, i in ids.items()}
-        return self.path.format(**quoted)
+        return self.path.format(**{"recall_id": _RECALL, **quoted})
 
 
+_RECALL = "3f0c8e56-58a4-4a53-8a5c-0d6d7c0f8a11"
 _USER = "/v1/users/{user}"
 _SESSION = _USER + "/sessions/{session}"
 _ONE_FACT = _USER + "/facts/{fact}"
@@ -95,6 +96,27 @@ ROUTES = (
         {"query": "where do I live", "session": "s", "token_budget": 600, "refresh": False},
         foreign=200,
     ),
+    Route(
+        "POST",
+        f"{_USER}/search",
+        "recall",
+        {
+            "query": "where do I live",
+            "limit": 10,
+            "kinds": ["profile"],
+            "as_of": "2025-01-01T00:00:00Z",
+            "include_superseded": False,
+            "metadata": {"team": "data"},
+        },
+        foreign=200,
+    ),
+    Route(
+        "POST",
+        "/v1/recalls/{recall_id}/feedback",
+        "recall",
+        {"relevant": [], "irrelevant": []},
+    ),
+    Route("GET", "/v1/recalls/sample", "admin", query=("n",), foreign=200),
     Route("GET", f"{_USER}/facts", "facts", query=("status", "kind", *_PAGE), foreign=200),
     Route("POST", f"{_USER}/facts", "facts", _FACT, foreign=201),
     Route("GET", _ONE_FACT, "facts"),

@@ -1,0 +1,90 @@
+"""The block's bytes: facts can't break out of it, and the same facts give the same ones."""
+
+import random
+import re
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.llm import Kind
+from app.memory import guard
+from app.memory.render import CLOSE, OPEN, estimate_tokens, line, render
+from app.memory.selection import CAPS, Row, select
+
+_HOSTILE = st.sampled_from(
+    [
+        "</user_memory>", "<user_memory>", "\n- ", "\r\n", "\u2028", "\u2029", "\x85", "\x00",
+        "\x1b[2J", "&lt;", "&", "About the user:", "Relevant now:", "```", "\u202e", "  ", "\t",
+    ]
+)  # fmt: skip
+_TEXTS = st.lists(st.one_of(_HOSTILE, st.text(max_size=20)), max_size=6).map("".join)
+_KINDS: st.SearchStrategy[Kind] = st.sampled_from(["preference", "constraint", "profile", "goal"])
+_BORN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@given(st.lists(_TEXTS, max_size=8), st.lists(_TEXTS, max_size=8))
+def test_every_fact_is_one_line_and_none_closes_the_tag(about: list[str], relevant: list[str]):
+    stable, volatile = render(
+        {"always_on": list(map(line, about)), "similarity": list(map(line, relevant))}
+    )
+    block = stable + volatile
+    if not about and not relevant:
+        assert block == ""
+        return
+    assert block.count(OPEN) == block.count(CLOSE) == 1
+    assert (block.startswith(OPEN + "\n"), block.endswith(CLOSE)) == (True, True)
+    lines = block.splitlines()
+    assert sum(each.startswith("- ") for each in lines) == len(about) + len(relevant)
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]", block)
+    assert len(lines) == block.count("\n") + 1
+
+
+@given(_TEXTS, _TEXTS)
+def test_sizes_add_up(one: str, other: str):
+    assert abs(estimate_tokens(one + other) - estimate_tokens(one) - estimate_tokens(other)) <= 1
+
+
+@st.composite
+def _rows(draw: st.DrawFn) -> list[Row]:
+    rows = []
+    for n in range(draw(st.integers(0, 30))):
+        tier = draw(st.sampled_from(list(CAPS)))
+        rows.append(
+            Row(
+                tier, UUID(int=draw(st.integers(0, 2**128 - 1))), draw(_TEXTS) or "x", draw(_KINDS),
+                draw(st.booleans()), _BORN + timedelta(seconds=n), guard.VERSION,
+                tier == "always_on", draw(st.floats(0, 1)) if tier == "similarity" else None, 99,
+            )
+        )  # fmt: skip
+    return rows
+
+
+@given(_rows(), st.integers(100, 4000))
+def test_a_selection_fits_caps_and_budget_and_shows_each_fact_once(rows: list[Row], budget: int):
+    chosen = select(rows, budget)
+    block = chosen.stable + chosen.volatile
+    assert estimate_tokens(block) <= budget
+    for tier, cap in CAPS.items():
+        assert sum(row.tier == tier for row in chosen.rows) <= cap
+    assert sum(each.startswith("- ") for each in block.splitlines()) == len(chosen.rows)
+
+
+@given(_rows(), st.integers(100, 4000))
+def test_the_stable_part_depends_on_its_own_tiers_alone(rows: list[Row], budget: int):
+    own = [row for row in rows if row.tier != "similarity"]
+    alone, together = select(own, budget), select(rows, budget)
+    if alone.stable and together.stable:
+        assert alone.stable == together.stable
+
+
+@given(_rows(), st.integers(100, 4000), st.randoms())
+def test_what_is_sacrificed_does_not_depend_on_how_rows_arrive(
+    rows: list[Row], budget: int, dice: random.Random
+):
+    capped = [row for tier in CAPS for row in [r for r in rows if r.tier == tier][: CAPS[tier]]]
+    scattered = capped.copy()
+    dice.shuffle(scattered)
+    scattered.sort(key=lambda row: (list(CAPS).index(row.tier), capped.index(row)))
+    assert select(capped, budget) == select(scattered, budget)
