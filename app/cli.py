@@ -42,6 +42,8 @@ app.add_typer(_tenants, name="tenants")
 app.add_typer(_keys, name="keys")
 _sessions = typer.Typer(help="Look after sessions.", no_args_is_help=True)
 app.add_typer(_sessions, name="sessions")
+_audits = typer.Typer(help="Look for what should not be there.", no_args_is_help=True)
+app.add_typer(_audits, name="audit")
 
 DataDir = Annotated[
     Path | None,
@@ -313,6 +315,55 @@ async def _retry(url: str, tenant: str | None) -> int:
             return await retry_failed(base, await tenants.resolve_tenant(base, tenant))
         every = await tenants.list_tenants(base)
         return sum([await retry_failed(base, tenant_id) for tenant_id in every])
+
+
+@_audits.command("poisoning")
+def audit_poisoning(tenant: Tenant, data_dir: DataDir = None) -> None:
+    """Print a tenant's live facts that look planted, one JSON object a line, worst first."""
+    settings = _settings(data_dir)
+    with database(settings) as address:
+        _prepare(settings, address)
+        for line in asyncio.run(_audit(settings, address, tenant)):
+            _print(line)
+
+
+async def _audit(settings: Settings, address: Address, tenant: str) -> list[dict[str, Any]]:
+    from app.memory.audit import audit_poisoning as audit  # noqa: PLC0415
+    from app.wiring import open_core  # noqa: PLC0415
+
+    async with _open(address.owner_url) as base:
+        tenant_id = await tenants.resolve_tenant(base, tenant)
+    async with open_core(settings, address.service_url) as core:
+        suspects, _ = await audit(core, tenant_id)
+    return [
+        {
+            "fact": str(suspect.fact.id),
+            "text": suspect.fact.text,
+            "user": suspect.user,
+            "phrase": suspect.phrase,
+            "score": round(suspect.score, 4),
+        }
+        for suspect in suspects
+    ]
+
+
+@app.command()
+def calibrate() -> None:
+    """Print the configured embedder's two floors, as measured on the examples that come along."""
+    asyncio.run(_calibrate(_settings()))
+
+
+async def _calibrate(settings: Settings) -> None:
+    from app.embeddings import calibrate as measure  # noqa: PLC0415
+    from app.embeddings import load_examples  # noqa: PLC0415
+    from app.wiring import build_embedder  # noqa: PLC0415
+
+    embedder = build_embedder(settings)
+    try:
+        floors = await measure(embedder, load_examples())
+        _print({"embedder": embedder.name, "recall": floors.recall, "neighbour": floors.neighbour})
+    finally:
+        await embedder.aclose()
 
 
 @app.command()

@@ -27,7 +27,7 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
         pool_timeout=settings.pool_timeout.total_seconds(),
         prepared_statements=settings.prepared_statements,
     )
-    embedder = _embedder(settings)
+    embedder = build_embedder(settings)
     claude = _claude(settings)
     try:
         await db.open()
@@ -54,7 +54,8 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
         await db.close()
 
 
-def _embedder(settings: Settings) -> Embedder:
+def build_embedder(settings: Settings) -> Embedder:
+    """Give the configured embedder; nothing is loaded or asked yet."""
     key = settings.embeddings_api_key
     return embedder_from(
         settings.embedder,
