@@ -112,10 +112,9 @@ async def _import_line(
     session = line.session or f"import-{hashlib.sha256(raw.strip()).hexdigest()[:32]}"
     turns = [message.turn() for message in _named(line)]
     try:
-        async with core.db.tenant(tenant_id) as tx:
-            receipt = await append_turns(
-                tx, core, tenant_id, line.user, session, turns, end=True, memory=line.memory
-            )
+        receipt = await append_turns(
+            core, tenant_id, line.user, session, turns, end=True, memory=line.memory
+        )
     except Invalid as error:
         report.refused.append((number, error.code))
         return

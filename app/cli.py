@@ -1,4 +1,7 @@
-"""The command line: serve, work, migrate, look after tenants and keys, and the demonstration."""
+"""The command line: serve, work, migrate, look after tenants and keys, and the demonstration.
+
+What only some commands need is imported by them: half of it takes seconds to load.
+"""
 
 import asyncio
 import json
@@ -12,23 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 from uuid import UUID
 
 import typer
-import uvicorn
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
-from rich.console import Console
-from rich.progress import Progress
 
 from app import db, telemetry
+from app.address import Address, Misconfigured, database, signing_key
 from app.db import Database
 from app.durations import parse_duration
 from app.embedded import EmbeddedError
 from app.errors import UsermemError
 from app.memory import tenants
-from app.memory.sessions import retry_failed
 from app.settings import Settings
-from app.wire import check_id
-from app.wiring import Address, Misconfigured, database, open_core, signing_key
-from app.worker import Worker
 
 if TYPE_CHECKING:
     from app.backfill import Report
@@ -45,6 +42,8 @@ app.add_typer(_tenants, name="tenants")
 app.add_typer(_keys, name="keys")
 _sessions = typer.Typer(help="Look after sessions.", no_args_is_help=True)
 app.add_typer(_sessions, name="sessions")
+_audits = typer.Typer(help="Look for what should not be there.", no_args_is_help=True)
+app.add_typer(_audits, name="audit")
 
 DataDir = Annotated[
     Path | None,
@@ -88,7 +87,9 @@ def serve(
     worker: Annotated[bool, typer.Option(help="Run a worker inside.")] = True,
 ) -> None:
     """Serve the API, with a worker inside. Without USERMEM_DATABASE_URL on an embedded Postgres."""
-    from app.main import create_app  # noqa: PLC0415 - the other commands need no web framework
+    import uvicorn  # noqa: PLC0415 - see the module's docstring, here and below
+
+    from app.main import create_app  # noqa: PLC0415
 
     settings = _settings(data_dir)
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -127,6 +128,9 @@ def worker(
 
 
 async def _work(settings: Settings, url: str, concurrency: int) -> None:
+    from app.wiring import open_core  # noqa: PLC0415
+    from app.worker import Worker  # noqa: PLC0415
+
     async with open_core(settings, url) as core:
         running = Worker(core, concurrency=concurrency)
         loop = asyncio.get_running_loop()
@@ -198,7 +202,7 @@ def create_key(
     """Create a key and print it. It is shown once."""
     try:
         span = parse_duration(expires_in) if expires_in else None
-        bound_to = check_id(user) if user is not None else None
+        bound_to = _user_id(user) if user is not None else None
     except (ValueError, PydanticCustomError) as error:
         raise typer.BadParameter(str(error)) from None
     wanted = tuple(scope.strip() for scope in scopes.split(","))
@@ -214,6 +218,12 @@ def create_key(
             "expires_at": key.expires_at.isoformat() if key.expires_at else None,
         }
     )
+
+
+def _user_id(user: str) -> str:
+    from app.wire import check_id  # noqa: PLC0415
+
+    return check_id(user)
 
 
 async def _create_key(
@@ -265,10 +275,15 @@ def import_conversations(
 async def _import(
     settings: Settings, address: Address, tenant: str, file: Path, *, with_worker: bool
 ) -> "Report":
-    from app.backfill import import_file  # noqa: PLC0415 - brings the web framework along
+    from app.backfill import import_file  # noqa: PLC0415
 
     async with _open(address.owner_url) as base:
         tenant_id = await tenants.resolve_tenant(base, tenant)
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    from app.wiring import open_core  # noqa: PLC0415
+
     with Progress(console=Console(stderr=True), transient=True) as progress:
         async with open_core(settings, address.service_url) as core:
             return await import_file(
@@ -293,6 +308,8 @@ def retry_sessions(
 
 
 async def _retry(url: str, tenant: str | None) -> int:
+    from app.memory.sessions import retry_failed  # noqa: PLC0415
+
     async with _open(url) as base:
         if tenant is not None:
             return await retry_failed(base, await tenants.resolve_tenant(base, tenant))
@@ -300,10 +317,59 @@ async def _retry(url: str, tenant: str | None) -> int:
         return sum([await retry_failed(base, tenant_id) for tenant_id in every])
 
 
+@_audits.command("poisoning")
+def audit_poisoning(tenant: Tenant, data_dir: DataDir = None) -> None:
+    """Print a tenant's live facts that look planted, one JSON object a line, worst first."""
+    settings = _settings(data_dir)
+    with database(settings) as address:
+        _prepare(settings, address)
+        for line in asyncio.run(_audit(settings, address, tenant)):
+            _print(line)
+
+
+async def _audit(settings: Settings, address: Address, tenant: str) -> list[dict[str, Any]]:
+    from app.memory.audit import audit_poisoning as audit  # noqa: PLC0415
+    from app.wiring import open_core  # noqa: PLC0415
+
+    async with _open(address.owner_url) as base:
+        tenant_id = await tenants.resolve_tenant(base, tenant)
+    async with open_core(settings, address.service_url) as core:
+        suspects, _ = await audit(core, tenant_id)
+    return [
+        {
+            "fact": str(suspect.fact.id),
+            "text": suspect.fact.text,
+            "user": suspect.user,
+            "phrase": suspect.phrase,
+            "score": round(suspect.score, 4),
+        }
+        for suspect in suspects
+    ]
+
+
+@app.command()
+def calibrate() -> None:
+    """Print the configured embedder's two floors, as measured on the examples that come along."""
+    asyncio.run(_calibrate(_settings()))
+
+
+async def _calibrate(settings: Settings) -> None:
+    from app.embeddings import calibrate as measure  # noqa: PLC0415
+    from app.embeddings import load_examples  # noqa: PLC0415
+    from app.wiring import build_embedder  # noqa: PLC0415
+
+    embedder = build_embedder(settings)
+    try:
+        floors = await measure(embedder, load_examples())
+        _print({"embedder": embedder.name, "recall": floors.recall, "neighbour": floors.neighbour})
+    finally:
+        await embedder.aclose()
+
+
 @app.command()
 def demo() -> None:
     """Show the main job: two conversations, the facts, a supersession and the block."""
-    from app.demo import run  # noqa: PLC0415 - only this command draws
+    from app.demo import run  # noqa: PLC0415
 
     run()
 

@@ -25,12 +25,12 @@ from rich.table import Table
 from rich.text import Text
 
 from app import db, telemetry
+from app.address import database
 from app.errors import UsermemError
 from app.main import create_app
 from app.memory.render import estimate_tokens
 from app.memory.tenants import create_tenant
 from app.settings import Settings
-from app.wiring import database
 
 _USER: Final = "dana"
 _PATIENCE: Final = 30

@@ -30,6 +30,13 @@ _NOW = text("now()")
 _OF_USER = ["memory_user.tenant_id", "memory_user.user_id"]
 
 
+class OfUser:
+    """Part of every table about users: the key begins with whose the row is."""
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True, sort_order=-2)
+    user_id: Mapped[UUID] = mapped_column(primary_key=True, sort_order=-1)
+
+
 class Tenant(Base):
     """A customer of the service."""
 
@@ -114,7 +121,7 @@ class User(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
 
-class Session(Base):
+class Session(OfUser, Base):
     """A conversation. `attempt` fences extraction: a commit must still hold the claimed number."""
 
     __tablename__ = "memory_session"
@@ -138,8 +145,6 @@ class Session(Base):
         ),
     )
 
-    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(primary_key=True)
     id: Mapped[UUID] = mapped_column(primary_key=True)
     external_id: Mapped[str]
     status: Mapped[str] = mapped_column(server_default="open")
@@ -163,7 +168,7 @@ class Session(Base):
     extracted_at: Mapped[datetime | None]
 
 
-class Message(Base):
+class Message(OfUser, Base):
     """A turn of the user, scrubbed, waiting for extraction. Other roles are never stored."""
 
     __tablename__ = "message"
@@ -175,8 +180,6 @@ class Message(Base):
         ),
     )
 
-    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(primary_key=True)
     session_id: Mapped[UUID] = mapped_column(primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True)
     external_id: Mapped[str | None]
@@ -185,7 +188,7 @@ class Message(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
 
-class SeenMessage(Base):
+class SeenMessage(OfUser, Base):
     """Keyed hash of a message id: a known one is a duplicate, also after its text is gone."""
 
     __tablename__ = "seen_message"
@@ -197,21 +200,17 @@ class SeenMessage(Base):
         ),
     )
 
-    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(primary_key=True)
     session_id: Mapped[UUID] = mapped_column(primary_key=True)
     digest: Mapped[bytes] = mapped_column(primary_key=True)
     seen_at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
 
-class IncognitoSession(Base):
+class IncognitoSession(OfUser, Base):
     """Keyed hash of a session that must leave no trace: nothing is ever stored for it."""
 
     __tablename__ = "incognito_session"
     __table_args__ = (ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),)
 
-    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(primary_key=True)
     digest: Mapped[bytes] = mapped_column(primary_key=True)
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
@@ -219,7 +218,7 @@ class IncognitoSession(Base):
 _LIVE = "superseded_at is null and quarantined_at is null and forgotten_at is null"
 
 
-class Fact(Base):
+class Fact(OfUser, Base):
     """One durable statement of the user. Never updated into another text: superseded instead.
 
     `slot` is the subject of which only one live fact may exist, or null where several may; it and
@@ -259,8 +258,6 @@ class Fact(Base):
         ),
     )
 
-    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(primary_key=True)
     id: Mapped[UUID] = mapped_column(primary_key=True)
     text: Mapped[str]
     kind: Mapped[str]
@@ -295,15 +292,16 @@ class Fact(Base):
     revision: Mapped[int] = mapped_column(server_default="1")
 
 
-def _fact_key() -> ForeignKeyConstraint:
+def _fact_key(column: str = "fact_id", name: str | None = None) -> ForeignKeyConstraint:
     return ForeignKeyConstraint(
-        ["tenant_id", "user_id", "fact_id"],
+        ["tenant_id", "user_id", column],
         ["memory_fact.tenant_id", "memory_fact.user_id", "memory_fact.id"],
         ondelete="CASCADE",
+        name=name,
     )
 
 
-class Evidence(Base):
+class Evidence(OfUser, Base):
     """Where the user said it: session, message and the quote that code found there."""
 
     __tablename__ = "evidence"
@@ -313,8 +311,6 @@ class Evidence(Base):
         Index("ix_evidence_fact", "tenant_id", "user_id", "fact_id"),
     )
 
-    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(primary_key=True)
     id: Mapped[UUID] = mapped_column(primary_key=True)
     fact_id: Mapped[UUID]
     session_id: Mapped[UUID | None]
@@ -324,30 +320,18 @@ class Evidence(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
 
-class FactVerdict(Base):
+class FactVerdict(OfUser, Base):
     """What a judge decided of two facts, and whether a person overturned it."""
 
     __tablename__ = "verdict"
     __table_args__ = (
-        ForeignKeyConstraint(
-            ["tenant_id", "user_id", "old_id"],
-            ["memory_fact.tenant_id", "memory_fact.user_id", "memory_fact.id"],
-            ondelete="CASCADE",
-            name="fk_verdict_old",
-        ),
-        ForeignKeyConstraint(
-            ["tenant_id", "user_id", "new_id"],
-            ["memory_fact.tenant_id", "memory_fact.user_id", "memory_fact.id"],
-            ondelete="CASCADE",
-            name="fk_verdict_new",
-        ),
+        _fact_key("old_id", "fk_verdict_old"),
+        _fact_key("new_id", "fk_verdict_new"),
         CheckConstraint("verdict in ('CONTRADICTS', 'DUPLICATE', 'INDEPENDENT')", name="verdict"),
         Index("ix_verdict_old", "tenant_id", "user_id", "old_id"),
         Index("ix_verdict_new", "tenant_id", "user_id", "new_id"),
     )
 
-    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(primary_key=True)
     id: Mapped[UUID] = mapped_column(primary_key=True)
     old_id: Mapped[UUID]
     new_id: Mapped[UUID | None]
@@ -358,14 +342,12 @@ class FactVerdict(Base):
     overturned_at: Mapped[datetime | None]
 
 
-class FactEvent(Base):
+class FactEvent(OfUser, Base):
     """What happened to a fact, append-only: the source of history and of undo. Holds no text."""
 
     __tablename__ = "fact_event"
     __table_args__ = (_fact_key(), Index("ix_fact_event_fact", "tenant_id", "user_id", "fact_id"))
 
-    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(primary_key=True)
     id: Mapped[UUID] = mapped_column(primary_key=True)
     fact_id: Mapped[UUID]
     at: Mapped[datetime] = mapped_column(server_default=_NOW)
@@ -373,14 +355,12 @@ class FactEvent(Base):
     by: Mapped[str]
 
 
-class Unlearned(Base):
+class Unlearned(OfUser, Base):
     """Keyed hash of words that the user had deleted: they are not learned again."""
 
     __tablename__ = "unlearned"
     __table_args__ = (ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),)
 
-    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(primary_key=True)
     digest: Mapped[bytes] = mapped_column(primary_key=True)
     at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
@@ -406,14 +386,12 @@ class IdempotencyKey(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
 
-class FrozenBlock(Base):
+class FrozenBlock(OfUser, Base):
     """A session's first block, kept for a day. Valid only while the epochs still match."""
 
     __tablename__ = "frozen_block"
     __table_args__ = (ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),)
 
-    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(primary_key=True)
     session: Mapped[str] = mapped_column(primary_key=True)
     epoch: Mapped[int]
     organization_epoch: Mapped[int]
@@ -421,7 +399,7 @@ class FrozenBlock(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
 
-class RecallEntry(Base):
+class RecallEntry(OfUser, Base):
     """A recall by ids and counts, without a word of it, and what people thought of its facts."""
 
     __tablename__ = "recall_log"
@@ -431,8 +409,6 @@ class RecallEntry(Base):
         Index("ix_recall_log_id", "tenant_id", "id"),
     )
 
-    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(primary_key=True)
     id: Mapped[UUID] = mapped_column(primary_key=True)
     at: Mapped[datetime]
     facts: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid))

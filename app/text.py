@@ -141,6 +141,11 @@ def clean(text: str) -> str:
     return _DEPENDENT_RUN.sub(_keep_if_it_matters, text)
 
 
+def without_surrogates(text: str) -> str:
+    """Make text valid Unicode: lone surrogates become U+FFFD. What `clean` does is left to do."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
 def one_line(text: str) -> str:
     """`clean`, and every run of white space or line breaks one space; stripped. Idempotent."""
     return _SPACE.sub(" ", clean(text)).strip()

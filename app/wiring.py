@@ -1,18 +1,13 @@
-"""From settings to a running core: which database, which extractor, which embedder, which key."""
+"""From settings to a running core: which extractor, which judge, which embedder."""
 
-import os
-import secrets
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Final
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
+from app.address import Misconfigured, signing_key
 from app.claude import Claude
 from app.db import Database
-from app.embedded import EmbeddedPostgres
 from app.embeddings import Embedder, EmbedderError, embedder_from
-from app.errors import UsermemError
 from app.llm import Extractor, Judge
 from app.memory.core import Core
 from app.memory.policy import Policy
@@ -21,64 +16,6 @@ from app.settings import Settings
 from app.telemetry import logger
 
 log = logger(__name__)
-
-_SIGNING_KEY_FILE: Final = "signing-key"
-
-
-class Misconfigured(UsermemError):  # noqa: N818 - said to an operator, who reads it as a state
-    """The settings can't work together; the text says what to set."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where the database is: for the service's role, and for the owner."""
-
-    service_url: str
-    owner_url: str
-    is_embedded: bool
-
-
-@contextmanager
-def database(settings: Settings) -> Iterator[Address]:
-    """Give the configured database, or start (or join) the embedded one for the block's time."""
-    if settings.database_url is not None:
-        owner = settings.migrate_database_url or settings.database_url
-        yield Address(settings.database_url, owner, is_embedded=False)
-        return
-    with EmbeddedPostgres(settings.data_dir.expanduser()) as postgres:
-        yield Address(postgres.url("service"), postgres.url("owner"), is_embedded=True)
-
-
-def signing_key(settings: Settings) -> bytes:
-    """Give the configured key, or the one generated beside an embedded database.
-
-    Raises `Misconfigured` beside a database URL without a key: two processes must share one.
-    """
-    if settings.signing_key is not None:
-        return settings.signing_key.get_secret_value().encode()
-    if settings.database_url is not None:
-        raise Misconfigured(
-            "Set USERMEM_SIGNING_KEY (32 or more random characters, the same for every process): "
-            "it is generated only for the embedded database."
-        )
-    return _generated_key(settings.data_dir.expanduser() / _SIGNING_KEY_FILE)
-
-
-def _generated_key(path: Path) -> bytes:
-    """Read the key file, or create it whole: a crash never leaves half a key."""
-    if not path.exists():
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(48))
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(draft, path)  # fails if another process was first: then its key serves
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-    return path.read_bytes()
 
 
 @asynccontextmanager
@@ -90,7 +27,7 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
         pool_timeout=settings.pool_timeout.total_seconds(),
         prepared_statements=settings.prepared_statements,
     )
-    embedder = _embedder(settings)
+    embedder = build_embedder(settings)
     claude = _claude(settings)
     try:
         await db.open()
@@ -117,7 +54,8 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
         await db.close()
 
 
-def _embedder(settings: Settings) -> Embedder:
+def build_embedder(settings: Settings) -> Embedder:
+    """Give the configured embedder; nothing is loaded or asked yet."""
     key = settings.embeddings_api_key
     return embedder_from(
         settings.embedder,

@@ -21,7 +21,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from app.db import Scope
-from app.memory import extract, learn, overdue, rejudge
+from app.memory import audit, extract, learn, overdue, rejudge
 from app.memory.core import Core
 from app.memory.jobs import DUE, EMBED, EXTRACT, REJUDGE
 from app.telemetry import logger
@@ -147,6 +147,13 @@ def build_queue(core: Core) -> App:
     @app.task(name=REJUDGE, retry=retry)
     async def judge_again(tenant_id: str, user_id: str, fact_id: str) -> None:
         await rejudge.rejudge(core, scope_of(tenant_id, user_id), UUID(fact_id))
+
+    # Every worker offers it; the queue takes it once a night.
+    @app.periodic(cron="30 3 * * *")
+    @app.task(name="audit", queueing_lock="audit")
+    async def audit_tenants(timestamp: int) -> None:
+        del timestamp
+        await audit.audit_every_tenant(core)
 
     return app
 

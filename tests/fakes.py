@@ -22,7 +22,7 @@ from app.memory.policy import Policy, write_policy
 from app.worker import Pace, Worker
 from tests.world import World
 
-FAST = Pace(heartbeat=0.2, dead_after=1.2, drain=0.5, poll=0.2, care=0.2, restart=0.1)
+FAST = Pace(heartbeat=0.2, dead_after=1.2, drain=10, poll=0.2, care=0.2, restart=0.1)
 """A worker that loses no time, so that tests needn't either."""
 
 

@@ -34,7 +34,7 @@ async def test_lines_are_extracted_in_the_order_of_time(alice: Caller, tmp_path:
     report = await _import(alice, tmp_path / "f.ndjson", lines)
 
     assert (report.sessions, report.accepted, report.refused) == (3, 3, [])
-    assert await alice.texts() == ["Moved to Porto."]
+    assert await alice.texts() == ["Lives in Porto."]
     assert await alice.texts("superseded") == ["Lives in Lisbon."]
     assert await alice.of("bob").texts() == ["Lives in Graz."]
 

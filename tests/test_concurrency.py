@@ -131,7 +131,7 @@ async def test_deleting_and_appending_and_extracting_at_once_never_deadlock(worl
     counted = "select deadlocks from pg_stat_database where datname = current_database()"
     before = world.rows(counted)
     async with working(world.core):
-        await asyncio.gather(*(busy(session) for session in ("a", "b", "a", "c")))
+        await asyncio.gather(*(busy(session) for session in ("a", "b", "c", "d")))
     assert world.rows(counted) == before
 
 

@@ -219,7 +219,7 @@ async def test_job_of_a_dead_worker_is_taken_over(core, alice):
 
 async def test_stopping_worker_finishes_what_it_does(core, alice, extractor):
     extractor.hold()
-    async with working(core, pace=replace(FAST, drain=10)) as worker:
+    async with working(core) as worker:
         await post(alice, "plan: Pro")
         await extractor.started.wait()
         worker.stop()
@@ -232,7 +232,7 @@ async def test_stopping_worker_finishes_what_it_does(core, alice, extractor):
 
 async def test_job_that_outlasts_the_stop_is_handed_to_the_next_worker(core, alice, extractor):
     extractor.hold()
-    async with working(core):
+    async with working(core, pace=replace(FAST, drain=0.3)):
         await post(alice, "plan: Pro")
         await extractor.started.wait()
     assert [status for status, _ in jobs(alice.world)] == ["todo"]

@@ -382,7 +382,8 @@ def test_no_error_holds_what_the_user_said(server, step):
 
 def test_no_log_holds_what_the_user_said_even_at_debug(server, caplog):
     caplog.set_level(logging.DEBUG)
-    caplog.set_level(logging.DEBUG, logger="anthropic")  # what ANTHROPIC_LOG=debug does
+    for name in ("anthropic", "httpx2", "httpcore2"):  # what ANTHROPIC_LOG=debug does, and more
+        caplog.set_level(logging.DEBUG, logger=name)
     server.script(
         Fault(status=500, message=CANARY, headers={"retry-after-ms": "1"}),
         Page(body=CANARY.encode(), content_type="application/json"),

@@ -117,8 +117,13 @@ def _keys(migrated: Rows, kinds: str) -> dict[str, list[str]]:
     }
 
 
+# What is unique in a whole tenant can't begin with the user; nothing refers to these tables.
+_UNIQUE_IN_TENANT = {"user_directory": "external_id", "idempotency_key": "digest"}
+
+
 def test_every_key_of_a_table_about_users_begins_with_tenant_and_user(migrated: Rows):
-    of_users = {row[0] for row in migrated["columns"] if row[1] == "user_id"} - {"user_directory"}
+    of_users = {str(row[0]) for row in migrated["columns"] if row[1] == "user_id"}
+    of_users -= set(_UNIQUE_IN_TENANT)
     assert len(of_users) >= 11
     keys = {
         name: columns[:2]
@@ -131,9 +136,16 @@ def test_every_key_of_a_table_about_users_begins_with_tenant_and_user(migrated: 
     assert len(keys) >= 2 * len(of_users)
 
 
-def test_the_directory_of_users_is_keyed_by_tenant_and_the_callers_id(migrated: Rows):
+def test_what_is_unique_in_a_tenant_stands_apart_from_the_tables_about_users(migrated: Rows):
     keys = _keys(migrated, "PRIMARY KEY")
-    assert keys["user_directory pk_user_directory"] == ["tenant_id", "external_id"]
+    for table, column in _UNIQUE_IN_TENANT.items():
+        assert keys[f"{table} pk_{table}"] == ["tenant_id", column]
+        references = [
+            str(text)
+            for owner, _, text in migrated["constraints"]
+            if "FOREIGN KEY" in str(text) and (owner == table or f"REFERENCES {table}" in str(text))
+        ]
+        assert all("REFERENCES tenant(" in text for text in references)
 
 
 def test_foreign_keys_cascade_or_refuse(urls: Urls):

@@ -9,13 +9,14 @@ from uuid import uuid4
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.memory import sessions
-from app.memory.ingest import IncomingTurn, Role, append_turns
+from app.memory.ingest import IncomingTurn, Receipt, Role, Settle, append_turns
 from app.models import Session
-from app.once import OnceDep
-from app.text import clean
+from app.once import Once, OnceDep
+from app.text import without_surrogates
 from app.wire import Id, Limit, Model, SessionId, Time, UserId
 
 MAX_MESSAGES = 200
@@ -47,7 +48,7 @@ class Message(BaseModel):
         text = _text_of(content)
         if text is not None and len(text.encode("utf-8", "surrogatepass")) > MAX_MESSAGE_BYTES:
             raise PydanticCustomError("message_too_long", "a message has at most 64 KiB of text")
-        return {**value, "content": None if text is None else clean(text)}
+        return {**value, "content": None if text is None else without_surrogates(text)}
 
     def turn(self) -> IncomingTurn:
         """Give the turn without what only the wire needs."""
@@ -183,15 +184,26 @@ async def post_messages(
     core: CoreDep,
     key: CredentialDep,
     once: OnceDep,
-    tx: Tx,
 ) -> ReceiptOut:
     """Append turns to a session. Only the user's turns are kept."""
     receipt = await append_turns(
-        tx, core, key.tenant_id, user, session, body.turns(), end=body.end, memory=body.memory
+        core,
+        key.tenant_id,
+        user,
+        session,
+        body.turns(),
+        end=body.end,
+        memory=body.memory,
+        settle=_keeping(once, user),
     )
-    answer = ReceiptOut.model_validate(receipt)
-    await once.keep(tx, user, 202, answer)
-    return answer
+    return ReceiptOut.model_validate(receipt)
+
+
+def _keeping(once: Once, user: str) -> Settle:
+    async def keep(tx: AsyncSession, receipt: Receipt) -> None:
+        await once.keep(tx, user, 202, ReceiptOut.model_validate(receipt))
+
+    return keep
 
 
 @router.post(
@@ -209,20 +221,24 @@ async def post_transcript(
     core: CoreDep,
     key: CredentialDep,
     once: OnceDep,
-    tx: Tx,
     response: Response,
 ) -> ReceiptOut:
     """Take in a whole conversation, which has ended."""
     session = body.session or uuid4().hex
     receipt = await append_turns(
-        tx, core, key.tenant_id, user, session, body.turns(), end=True, memory=body.memory
+        core,
+        key.tenant_id,
+        user,
+        session,
+        body.turns(),
+        end=True,
+        memory=body.memory,
+        settle=_keeping(once, user),
     )
     response.headers["Location"] = (
         f"/v1/users/{quote(user, safe='')}/sessions/{quote(session, safe='')}"
     )
-    answer = ReceiptOut.model_validate(receipt)
-    await once.keep(tx, user, 202, answer)
-    return answer
+    return ReceiptOut.model_validate(receipt)
 
 
 @router.post("/sessions/{session:id}/end", status_code=202, dependencies=[_ingest])

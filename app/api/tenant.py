@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.durations import Duration
 from app.memory.guard import DEFAULT_BLOCKED
-from app.memory.policy import Policy, policy_of, write_policy
+from app.memory.policy import Policy, lock_policy, policy_of, write_policy
 from app.prompts import PROMPTS
 from app.wire import Line, Model
 
@@ -64,8 +64,7 @@ async def put_policy(body: PolicyBody, core: CoreDep, key: CredentialDep, tx: Tx
 @router.patch("/policy", dependencies=[_admin])
 async def patch_policy(body: PolicyBody, core: CoreDep, key: CredentialDep, tx: Tx) -> PolicyBody:
     """Change parts of the policy."""
-    core.policies.pop(key.tenant_id, None)
-    current = await policy_of(tx, core, key.tenant_id)
+    current = await lock_policy(tx, core, key.tenant_id)
     return await _write(core, key, tx, current, body, everything=False)
 
 

@@ -48,7 +48,8 @@ class Patience:
         No longer than `longest`: then it is seen whether it meant it.
         """
         floor = self.probe if isinstance(error, ModelMisconfigured) else self.retry
-        return max(floor, min(timedelta(seconds=error.retry_after or 0), self.longest))
+        asked = min(error.retry_after or 0, self.longest.total_seconds())
+        return max(floor, timedelta(seconds=asked))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ A session waits for silence, its cap or an explicit end; then a job is deferred 
 transaction as its cause, so that what was acknowledged is never lost.
 """
 
-from collections.abc import Iterable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -23,9 +24,11 @@ from app.memory.jobs import defer_extract, defer_look
 from app.memory.policy import SESSION_MAX_CHARACTERS, SESSION_MAX_TURNS, policy_of
 from app.memory.users import ensure_user
 from app.models import IncognitoSession, Message, SeenMessage, Session
-from app.text import clean
 
 Role = Literal["user", "assistant", "system", "developer", "tool", "function"]
+
+SCRUBBED_AT_ONCE = 4_000
+"""Characters that are scrubbed on the event loop; a millisecond for each 500."""
 
 MAX_AHEAD = timedelta(minutes=5)
 MAX_FUTURE = timedelta(days=1)
@@ -40,6 +43,8 @@ class IncomingTurn:
     text: str | None
     id: str | None = None
     said_at: datetime | None = None
+    secrets: int = 0
+    """How many secrets were cut out of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,11 @@ def clamp_time(at: datetime | None, arrival: datetime) -> datetime:
     return arrival if at > arrival + MAX_AHEAD else at
 
 
+Settle = Callable[[AsyncSession, Receipt], Awaitable[None]]
+"""What else belongs into the commit that stores turns."""
+
+
 async def append_turns(
-    tx: AsyncSession,
     core: Core,
     tenant_id: UUID,
     user: str,
@@ -76,13 +84,52 @@ async def append_turns(
     *,
     end: bool = False,
     memory: Literal["on", "off"] | None = None,
+    settle: Settle | None = None,
 ) -> Receipt:
     """Append turns to a session, creating user and session if need be, and end it if asked.
 
-    Joins the caller's transaction; the job that will extract is deferred in it. `memory="off"`
-    makes the session incognito for good; a later `"on"` raises `Conflict`. `Invalid` for a turn of
-    another age, whoever's it is.
+    Opens its own transaction, after the turns are scrubbed; the job that will extract is deferred
+    in it. `memory="off"` makes the session incognito for good; a later `"on"` raises `Conflict`.
+    `Invalid` for a turn of another age, whoever's it is.
     """
+    characters = sum(len(turn.text or "") for turn in turns)
+    if characters > SCRUBBED_AT_ONCE:
+        # Seconds for the longest of hostile turns: neither the event loop nor a connection waits.
+        turns = await asyncio.to_thread(_scrubbed, turns)
+    else:
+        turns = _scrubbed(turns)
+    async with core.db.tenant(tenant_id) as tx:
+        receipt = await _append(tx, core, tenant_id, user, session, turns, end=end, memory=memory)
+        if settle is not None:
+            await settle(tx, receipt)
+    return receipt
+
+
+def _scrubbed(turns: Sequence[IncomingTurn]) -> list[IncomingTurn]:
+    """Cut secrets, hidden text and served memory out of the user's turns."""
+    ready: list[IncomingTurn] = []
+    for turn in turns:
+        if turn.role != "user":
+            ready.append(turn)
+            continue
+        scrubbed = scrub(turn.text or "")
+        ready.append(
+            replace(turn, text=cut_echo(scrubbed.text), secrets=sum(scrubbed.found.values()))
+        )
+    return ready
+
+
+async def _append(
+    tx: AsyncSession,
+    core: Core,
+    tenant_id: UUID,
+    user: str,
+    session: str,
+    turns: Sequence[IncomingTurn],
+    *,
+    end: bool,
+    memory: Literal["on", "off"] | None,
+) -> Receipt:
     turns = [replace(turn, said_at=clamp_time(turn.said_at, now(tx))) for turn in turns]
     scope, person = await ensure_user(tx, tenant_id, user)
     if await _is_incognito(tx, core, scope, session, memory):
@@ -197,16 +244,9 @@ async def _store(
     values: list[dict[str, object]] = []
     secrets = 0
     for turn in turns:
-        scrubbed = scrub(cut_echo(clean(turn.text or "")))
-        secrets += sum(scrubbed.found.values())
-        if scrubbed.text:
-            values.append(
-                {
-                    "external_id": turn.id,
-                    "text": scrubbed.text,
-                    "said_at": turn.said_at,
-                }
-            )
+        secrets += turn.secrets
+        if turn.text:
+            values.append({"external_id": turn.id, "text": turn.text, "said_at": turn.said_at})
     if not values:
         return 0
     last = await tx.scalar(

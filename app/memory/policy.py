@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.durations import format_duration, parse_duration
 from app.memory.guard import DEFAULT_BLOCKED
-from app.models import TenantPolicy
+from app.models import Tenant, TenantPolicy
 
 if TYPE_CHECKING:
     from app.memory.core import Core
@@ -55,6 +55,13 @@ async def policy_of(tx: AsyncSession, core: "Core", tenant_id: UUID) -> Policy:
         )
         known = core.policies[tenant_id] = _read(stored or {})
     return known
+
+
+async def lock_policy(tx: AsyncSession, core: "Core", tenant_id: UUID) -> Policy:
+    """Read the policy in order to change parts of it: nobody else does until the commit."""
+    await tx.execute(select(Tenant.id).where(Tenant.id == tenant_id).with_for_update())
+    core.policies.pop(tenant_id, None)
+    return await policy_of(tx, core, tenant_id)
 
 
 async def write_policy(tx: AsyncSession, core: "Core", tenant_id: UUID, policy: Policy) -> Policy:

@@ -33,6 +33,7 @@ async def find_session(
     if scope is None:
         raise _missing()
     query = select(Session).where(named(scope, session))
+    query = query.execution_options(populate_existing=True)
     row = await tx.scalar(query.with_for_update() if lock else query)
     if row is None:
         raise _missing()
@@ -131,10 +132,12 @@ async def delete_session(
     What the erased facts had superseded is live again; a running extraction finds nothing to
     commit.
     """
-    scope, row = await find_session(tx, tenant_id, user, session)
+    scope, _ = await find_session(tx, tenant_id, user, session)
     person = await lock_user(tx, scope)
     if person is None:
         raise _missing()
+    # The user's row first, as everywhere; whoever was quicker may have deleted the session.
+    _, row = await find_session(tx, tenant_id, user, session, lock=True)
     of_session = (
         Evidence.tenant_id == scope.tenant_id,
         Evidence.user_id == scope.user_id,

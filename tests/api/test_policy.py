@@ -1,5 +1,7 @@
 """A tenant's own rules, read, changed and obeyed."""
 
+import asyncio
+
 import pytest
 
 from tests.world import Caller
@@ -81,3 +83,12 @@ async def test_another_tenant_keeps_its_own_policy(alice: Caller, other: Caller)
     await alice.call("PATCH", POLICY, json={"max_facts_per_day": 7})
 
     assert (await other.call("GET", POLICY)).json()["max_facts_per_day"] == 50
+
+
+async def test_two_changes_at_once_are_both_kept(alice: Caller):
+    changes = [{"max_facts_per_day": 7}, {"max_facts_per_user": 77}, {"model": "other"}]
+
+    await asyncio.gather(*(alice.call("PATCH", POLICY, json=change) for change in changes))
+
+    policy = (await alice.call("GET", POLICY)).json()
+    assert [policy[name] for change in changes for name in change] == [7, 77, "other"]

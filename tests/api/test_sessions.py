@@ -233,3 +233,12 @@ async def test_reading_an_unseen_user_creates_nothing(alice: Caller):
     for table in ("user_directory", "memory_user", "frozen_block"):
         rows = alice.world.rows(f"select 1 from {table} where tenant_id = %s", alice.tenant_id)
         assert rows == []
+
+
+async def test_of_two_deletes_at_once_one_finds_nothing(alice: Caller):
+    await alice.say("I live in Lisbon.", session="s")
+
+    answers = await asyncio.gather(*(alice.delete("/sessions/s") for _ in range(2)))
+
+    assert sorted(answer.status_code for answer in answers) == [200, 404]
+    assert await alice.facts("all") == []

@@ -2,11 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.scripted_claude import Item, Request, ScriptedClaude, fact
 from tests.world import Caller
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 GRAZ = fact("Lives in Graz.", quote="I live in Graz")
 LINZ = fact("Lives in Linz.", quote="I live in Linz")

@@ -20,7 +20,7 @@ SAID = {
         "ich wohne jetzt in München",
     ),
     "Chinese": (
-        "你好，我住在上海，平时喜欢喝绿茶。",  # noqa: RUF001 - as it is written
+        "你好，我住在上海，平时喜欢喝绿茶。",
         "住在上海。",
         "我住在上海",
     ),

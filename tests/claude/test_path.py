@@ -234,3 +234,57 @@ async def test_valid_from_is_kept_where_it_can_be_believed(
 
     [found] = await alice.facts()
     assert found["valid_from"] == shown
+
+
+async def test_a_change_retires_the_fact_it_changes_and_none_of_twelve_others(
+    alice: Caller, script: Script
+):
+    things = ["kite", "boat", "loom", "drone", "piano", "tent", "oven", "desk", "lamp", "rug"]
+    others = [
+        fact(f"Owns a {thing}.", quote=f"a {thing}", kind="preference", subject=thing)
+        for thing in things
+    ]
+    borealis = fact("Works at Borealis.", quote="work at Borealis", subject="employer")
+    script.taught = [*script.taught, *others, borealis]
+    script.told["Works at Aurora.", "Works at Borealis."] = "CONTRADICTS"
+    owned = ", ".join(f"a {thing}" for thing in things)
+    await alice.say(f"I live in Graz, I work at Aurora, we use Redis. I own {owned}.")
+
+    state = await alice.say("News: now I work at Borealis.")
+
+    assert state["facts"]["superseded"] == 1
+    assert await alice.texts("superseded") == ["Works at Aurora."]
+    assert len(await alice.facts()) == 13
+    block = await alice.block("Where do I work?")
+    assert "Works at Borealis." in block
+    assert "Aurora" not in block
+
+
+async def test_overlapping_windows_are_read_once(alice: Caller, script: Script):
+    def window(first: int, last: int) -> dict[str, object]:
+        turns = range(first, last + 1)
+        return {
+            "session": "s",
+            "messages": [
+                {"role": "user", "content": f"turn {n} I live in Graz.", "id": f"m{n}"}
+                for n in turns
+            ],
+        }
+
+    for first, last in ((1, 10), (5, 15)):
+        assert (await alice.post("/transcripts", window(first, last))).status_code == 202
+        await alice.world.drain()
+
+    shown = [text.split()[1] for request in script.requests for _, text in request.turns]
+    assert shown == [str(n) for n in range(1, 16)]
+
+
+async def test_a_replayed_post_costs_no_second_call(alice: Caller, script: Script):
+    body = {"messages": [{"role": "user", "content": "I live in Graz."}]}
+    for _ in range(5):
+        posted = await alice.post("/transcripts", body, headers={"Idempotency-Key": "once"})
+        assert posted.status_code == 202
+        await alice.world.drain()
+
+    assert len(script.requests) == 1
+    assert len((await why(alice, "Lives in Graz."))["evidence"]) == 1

@@ -13,7 +13,7 @@ from tests.world import Caller
 
 CAT = "Has a cat called Miso."
 DOG = "Has a dog called Miso."
-FELINE = "Has a cat called Miso at home."
+FELINE = "The cat is called Miso."
 
 
 async def write(caller: Caller, text: str, **fields: Any) -> dict[str, Any]:
@@ -117,18 +117,16 @@ async def test_a_duplicate_goes_into_the_older_fact_with_its_evidence_and_pin(
     pets.script(Fault(status=529))
     written = await write(alice, FELINE, pinned=True)
     assert written["verdict"] == "added"
-    pets.taught = [fact(FELINE, quote="a cat called Miso at home", subject="pets")]
+    pets.taught = [fact(FELINE, quote="the cat is called Miso", subject="pets")]
     put_off(alice, 1)
-    await alice.say("I have a cat called Miso at home.")
+    await alice.say("By the way, the cat is called Miso.")
     put_off(alice, 0)
 
     await judged(alice)
 
     [found] = await alice.facts()
     assert (found["text"], found["pinned"], found["confirmations"]) == (CAT, True, 2)
-    assert [e["quote"] for e in (await why(alice, CAT))["evidence"]] == [
-        "a cat called Miso at home"
-    ]
+    assert [e["quote"] for e in (await why(alice, CAT))["evidence"]] == ["the cat is called Miso"]
     gone = (await why(alice, FELINE))["fact"]
     assert (gone["id"], gone["superseded_by"]) == (written["fact"]["id"], found["id"])
 

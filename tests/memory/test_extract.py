@@ -388,7 +388,7 @@ async def test_deleted_words_are_not_learned_again_but_others_are(alice):
 
     await alice.say("My home is in Lisbon these days.")
     await alice.say("I moved to Porto.")
-    assert "Moved to Porto." in await alice.texts()
+    assert [text for text in await alice.texts() if "Porto" in text]
 
 
 async def test_all_candidates_of_deleted_words_stay_away(core, alice, extractor):
