@@ -30,9 +30,6 @@ class Settings(BaseSettings):
         Path("~/.local/share/usermem"),
         description="Where the embedded Postgres and its generated signing key live.",
     )
-    public_url: str = Field(
-        "http://127.0.0.1:8000", description="How the outside reaches the service; for links."
-    )
     extractor: Literal["auto", "claude", "rules"] = Field(
         "auto", description="Who reads conversations; `auto` is Claude when a key is present."
     )

@@ -20,6 +20,7 @@ from psycopg import abc
 from psycopg.adapt import Transformer
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
+from psycopg_pool import PoolTimeout
 
 from app.db import SERVICE_ROLE, Database
 
@@ -75,6 +76,8 @@ async def trip(db: Database, tenant_id: UUID, *calls: Call) -> list[list[Row]]:
     """
     try:
         return await _try(db, tenant_id, calls)
+    except PoolTimeout:
+        raise  # every connection is at work: that is no reason to close them
     except psycopg.OperationalError:
         await _renew(db)
         return await _try(db, tenant_id, calls)

@@ -21,7 +21,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from app.db import Scope
-from app.memory import audit, extract, learn, overdue, rejudge
+from app.memory import audit, extract, learn, overdue, rejudge, retention
 from app.memory.core import Core
 from app.memory.jobs import DUE, EMBED, EXTRACT, REJUDGE
 from app.telemetry import logger
@@ -148,12 +148,18 @@ def build_queue(core: Core) -> App:
     async def judge_again(tenant_id: str, user_id: str, fact_id: str) -> None:
         await rejudge.rejudge(core, scope_of(tenant_id, user_id), UUID(fact_id))
 
-    # Every worker offers it; the queue takes it once a night.
+    # Every worker offers these; the queue takes it once each time.
     @app.periodic(cron="30 3 * * *")
     @app.task(name="audit", queueing_lock="audit")
     async def audit_tenants(timestamp: int) -> None:
         del timestamp
         await audit.audit_every_tenant(core)
+
+    @app.periodic(cron="17 * * * *")
+    @app.task(name="retain", queueing_lock="retain")
+    async def retain_by_time(timestamp: int) -> None:
+        del timestamp
+        await retention.retain(core)
 
     return app
 

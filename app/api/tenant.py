@@ -58,6 +58,7 @@ async def get_policy(core: CoreDep, key: CredentialDep, tx: Tx) -> PolicyBody:
 @router.put("/policy", dependencies=[_admin])
 async def put_policy(body: PolicyBody, core: CoreDep, key: CredentialDep, tx: Tx) -> PolicyBody:
     """Replace the policy; what is not named gets its default."""
+    await lock_policy(tx, core, key.tenant_id)
     return await _write(core, key, tx, _DEFAULT, body, everything=True)
 
 

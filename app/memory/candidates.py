@@ -4,6 +4,7 @@ No quote, no fact: every candidate must rest on words that code finds in the tur
 pass the guard, whoever proposed it. No connection is held here.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -66,11 +67,15 @@ async def find(core: Core, claim: Claim) -> Found:
         instructions=claim.policy.extraction_instructions,
     )
     found = Found(rejected=Counter(extraction.rejected), usage=extraction.usage)
-    asked = forget_requests(claim.turns)
+    asked = await asyncio.to_thread(forget_requests, claim.turns)
     said_at = {turn.n: turn.said_at for turn in claim.turns}
     found.forget = [(request, said_at[request.turn]) for request in asked]
-    for candidate in extraction.candidates[:MAX_CANDIDATES]:
-        checked = _check(extractor.name, claim, candidate, asked)
+    candidates = extraction.candidates[:MAX_CANDIDATES]
+    # Off the event loop, for a hundred checks take a tenth of a second.
+    verdicts = await asyncio.to_thread(
+        lambda: [_check(extractor.name, claim, candidate, asked) for candidate in candidates]
+    )
+    for checked in verdicts:
         if isinstance(checked, Proposal):
             found.proposals.append(checked)
         else:

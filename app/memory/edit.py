@@ -32,7 +32,7 @@ from app.memory.learn import commit, prepare, unlearned_digests
 from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal, Ruling
 from app.memory.usage import spend
-from app.memory.users import find_user, lock_user
+from app.memory.users import drop_frozen, find_user, lock_user
 from app.memory.write import end, record_events, to_verdict
 from app.models import Evidence, Fact, FactVerdict, Unlearned, User
 from app.rules import is_single_valued, subject_of
@@ -71,7 +71,7 @@ async def change_fact(
         _require(fact, revision, now(tx))
         if change.text is None:
             person = await _locked(tx, scope)
-            await tx.refresh(fact)
+            _, fact = await get_fact(tx, tenant_id, user, fact_id)
             _require(fact, revision, now(tx))
             await _change_in_place(tx, scope, person, fact, change.fields, by)
             return fact, now(tx)
@@ -98,7 +98,7 @@ async def change_fact(
             await _point_to(tx, scope, fact.id, successor)
         tx.add(to_verdict(scope, Ruling(fact.id, successor, _BY_HAND, "person")))
         await record_events(tx, scope, [(fact.id, "superseded")], by)
-        person.epoch += 1
+        await drop_frozen(tx, person)
         person.revision += 1
         _, kept = await get_fact(tx, tenant_id, user, successor)
         return kept, now(tx)
@@ -154,7 +154,7 @@ async def _change_in_place(
     for name, value in fields.items():
         setattr(fact, name, value)
     fact.revision += 1
-    person.epoch += 1
+    await drop_frozen(tx, person)
     person.revision += 1
     await tx.flush()
     await record_events(tx, scope, [(fact.id, "changed")], by)
@@ -197,7 +197,7 @@ async def restore_fact(
         )
         .values(overturned_at=now(tx))
     )
-    person.epoch += 1
+    await drop_frozen(tx, person)
     person.revision += 1
     return fact
 
@@ -248,7 +248,7 @@ async def delete_fact(
         .on_conflict_do_nothing()
     )
     await _delete(tx, scope, chain)
-    person.epoch += 1
+    await drop_frozen(tx, person)
     person.revision += 1
 
 

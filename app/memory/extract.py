@@ -35,7 +35,7 @@ from app.memory.learn import commit, fingerprints, live, load_facts, prepare
 from app.memory.policy import MAX_ATTEMPTS, Policy, policy_of
 from app.memory.reconcile import Known, Ruling
 from app.memory.usage import count, over_budget, spend
-from app.memory.users import lock_user
+from app.memory.users import drop_frozen, lock_user
 from app.memory.write import Outcome, Prepared, close
 from app.models import Fact, Message, Session, User
 from app.rules import ForgetRequest
@@ -211,7 +211,7 @@ async def _save(core: Core, claim: Claim, found: Found, prepared: Prepared) -> N
         if outcome.added or outcome.superseded or closed:
             user.revision += 1
         if closed or outcome.quarantined:
-            user.epoch += 1  # what a frozen block may hold was taken back
+            await drop_frozen(tx, user)  # what they may hold was taken back
         await _finish(tx, core, claim, row)
     log.info(
         "session_extracted",
@@ -242,7 +242,9 @@ async def _hold(tx: AsyncSession, claim: Claim) -> tuple[User, Session] | None:
 async def _room(tx: AsyncSession, scope: Scope, policy: Policy) -> int:
     """Give how many facts extraction may still add, by the caps on a user and on a day."""
     today = now(tx).replace(hour=0, minute=0, second=0, microsecond=0)
-    learned_today = (Fact.created_at >= today) & (Fact.source == "transcript")
+    learned_today = (
+        (Fact.created_at >= today) & (Fact.source == "transcript") & Fact.quarantined_at.is_(None)
+    )
     held, fresh = (
         await tx.execute(
             select(func.count().filter(live()), func.count().filter(learned_today)).where(
@@ -318,10 +320,13 @@ async def _forget_asked(
 ) -> int:
     """Close the facts that the user asked in chat to forget; verdict kept, so it can be undone."""
     closed = 0
+    facts = await load_facts(tx, scope, live()) if asked else []
     for request, said_at in asked:
         wanted = set(words(request.what))
-        facts = [f for f in await load_facts(tx, scope, live()) if f.last_confirmed_at <= said_at]
-        named = [f for f in facts if wanted and _names(wanted, f)]
+        named = [
+            f for f in facts if wanted and f.last_confirmed_at <= said_at and _names(wanted, f)
+        ]
+        facts = [f for f in facts if f not in named]
         for fact in named:
             verdict = Verdict("CONTRADICTS", "the user asked to forget it")
             ruling = Ruling(fact.id, None, verdict, "rules/1")

@@ -7,11 +7,11 @@ claim whose process died can be taken over after a minute. Keys are stored as ke
 
 import json
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import delete, null, or_, update
+from sqlalchemy import ColumnElement, delete, null, or_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -30,6 +30,8 @@ class Claim:
 
     tenant_id: UUID
     digest: bytes
+    since: datetime
+    """When it was claimed: after a takeover it is somebody else's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +69,10 @@ async def claim(
             insert(IdempotencyKey)
             .values(tenant_id=tenant_id, digest=digest, body_digest=body_digest)
             .on_conflict_do_nothing()
-            .returning(IdempotencyKey.digest)
+            .returning(IdempotencyKey.created_at)
         )
         if claimed is not None:
-            return Claim(tenant_id, digest)
+            return Claim(tenant_id, digest, claimed)
         row = await tx.get(IdempotencyKey, (tenant_id, digest))
     if row is None or (row.status is None and row.body_digest == body_digest):
         raise Conflict(
@@ -92,24 +94,35 @@ async def keep(
     user_id: UUID,
     fact_id: UUID | None = None,
 ) -> None:
-    """Keep the answer with the work, in its transaction."""
-    await tx.execute(
+    """Keep the answer with the work, in its transaction.
+
+    Raises `Conflict`, which undoes the work, when the claim was taken over meanwhile.
+    """
+    kept = await tx.execute(
         update(IdempotencyKey)
-        .where(IdempotencyKey.tenant_id == held.tenant_id, IdempotencyKey.digest == held.digest)
+        .where(*_is(held))
         .values(status=status, answer=answer, user_id=user_id, fact_id=fact_id)
+        .returning(IdempotencyKey.digest)
+    )
+    if kept.first() is None:
+        raise Conflict(
+            "A request with this key took over.", code="idempotency_in_progress", retry_after=1
+        )
+
+
+def _is(held: Claim) -> tuple[ColumnElement[bool], ...]:
+    return (
+        IdempotencyKey.tenant_id == held.tenant_id,
+        IdempotencyKey.digest == held.digest,
+        IdempotencyKey.created_at == held.since,
+        IdempotencyKey.status.is_(None),
     )
 
 
 async def release(core: Core, held: Claim) -> None:
     """Give up a claim whose work failed, so that the request can be tried again."""
     async with core.db.tenant(held.tenant_id) as tx:
-        await tx.execute(
-            delete(IdempotencyKey).where(
-                IdempotencyKey.tenant_id == held.tenant_id,
-                IdempotencyKey.digest == held.digest,
-                IdempotencyKey.status.is_(None),
-            )
-        )
+        await tx.execute(delete(IdempotencyKey).where(*_is(held)))
 
 
 async def forget_answers(

@@ -23,7 +23,7 @@ from app.memory.guard import scrub
 from app.memory.jobs import defer_extract, defer_look
 from app.memory.policy import SESSION_MAX_CHARACTERS, SESSION_MAX_TURNS, policy_of
 from app.memory.users import ensure_user
-from app.models import IncognitoSession, Message, SeenMessage, Session
+from app.models import FrozenBlock, IncognitoSession, Message, SeenMessage, Session
 
 Role = Literal["user", "assistant", "system", "developer", "tool", "function"]
 
@@ -132,11 +132,13 @@ async def _append(
 ) -> Receipt:
     turns = [replace(turn, said_at=clamp_time(turn.said_at, now(tx))) for turn in turns]
     scope, person = await ensure_user(tx, tenant_id, user)
-    if await _is_incognito(tx, core, scope, session, memory):
+    if person.memory != "on" and memory != "off":
         return Receipt(session, "skipped")
-    if person.memory != "on":
-        return Receipt(session, "skipped")
+    # The row first: whoever makes the session incognito at this moment waits for the same row.
     row = await _ensure_session(tx, scope, session)
+    if await _is_incognito(tx, core, scope, session, memory):
+        await _leave_no_trace(tx, scope, row)
+        return Receipt(session, "skipped")
     fresh, duplicates = await _drop_known(tx, core, scope, row, turns)
     accepted = await _store(tx, scope, row, fresh)
     await _schedule(tx, core, scope, row, accepted=accepted, end=end)
@@ -161,12 +163,23 @@ async def _is_incognito(
     }
     if memory == "off":
         await tx.execute(insert(IncognitoSession).values(**key).on_conflict_do_nothing())
-        await tx.execute(delete(Session).where(named(scope, session)))
         return True
     known = await tx.get(IncognitoSession, tuple(key.values())) is not None
     if known and memory == "on":
         raise Conflict("The session is incognito for good.", code="session_incognito")
     return known
+
+
+async def _leave_no_trace(tx: AsyncSession, scope: Scope, row: Session) -> None:
+    """Delete an incognito session's row, turns and frozen block."""
+    await tx.execute(
+        delete(FrozenBlock).where(
+            FrozenBlock.tenant_id == scope.tenant_id,
+            FrozenBlock.user_id == scope.user_id,
+            FrozenBlock.session == row.external_id,
+        )
+    )
+    await tx.delete(row)
 
 
 def named(scope: Scope, session: str) -> ColumnElement[bool]:
@@ -333,5 +346,7 @@ async def queue_session(tx: AsyncSession, scope: Scope, row: Session, *, turns: 
         row.status, row.extract_after = "done", None
         row.extracted_at = row.extracted_at or now(tx)
         return
+    if row.status == "queued" and row.reason and (row.extract_after or now(tx)) > now(tx):
+        return  # it waits for the model or the budget: asking again is no reason not to
     row.status, row.extract_after = "queued", now(tx)
     await defer_extract(tx, scope, row.id)

@@ -59,7 +59,9 @@ async def policy_of(tx: AsyncSession, core: "Core", tenant_id: UUID) -> Policy:
 
 async def lock_policy(tx: AsyncSession, core: "Core", tenant_id: UUID) -> Policy:
     """Read the policy in order to change parts of it: nobody else does until the commit."""
-    await tx.execute(select(Tenant.id).where(Tenant.id == tenant_id).with_for_update())
+    await tx.execute(
+        select(Tenant.id).where(Tenant.id == tenant_id).with_for_update(key_share=True)
+    )
     core.policies.pop(tenant_id, None)
     return await policy_of(tx, core, tenant_id)
 

@@ -19,7 +19,7 @@ from app.memory import cursor
 from app.memory.core import Core
 from app.memory.edit import withdraw
 from app.memory.idempotency import forget_answers
-from app.memory.users import find_user, lock_user
+from app.memory.users import drop_frozen, find_user, lock_user
 from app.memory.write import record_events
 from app.models import Fact, Session, UserDirectory
 
@@ -130,7 +130,7 @@ async def sweep(tx: AsyncSession, tenant_id: UUID, way: Way, *, by: str) -> Swep
         facts = set(await tx.scalars(select(Fact.id).where(*matching, Fact.user_id == user_id)))
         restored += await _take(tx, scope, facts, by=by)
         quarantined += len(facts)
-        person.epoch += 1
+        await drop_frozen(tx, person)
         person.revision += 1
     return Swept(quarantined, restored)
 

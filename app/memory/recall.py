@@ -51,7 +51,10 @@ select u.memory, u.epoch, coalesce(o.epoch, 0),
        (select b.answer from frozen_block b
         where b.tenant_id = u.tenant_id and b.user_id = u.user_id and b.session = %(session)s
           and b.epoch = u.epoch and b.organization_epoch = coalesce(o.epoch, 0)
-          and b.created_at > now() - interval '24 hours'),
+          and b.created_at > now() - interval '24 hours'
+          and not exists (select from incognito_session i
+                          where i.tenant_id = u.tenant_id and i.user_id = u.user_id
+                            and i.digest = %(digest)s)),
        exists (select from incognito_session i
                where i.tenant_id = u.tenant_id and i.user_id = u.user_id
                  and i.digest = %(digest)s)
@@ -65,7 +68,11 @@ where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
 _FREEZE = statement("""
 insert into frozen_block as b
   (tenant_id, user_id, session, epoch, organization_epoch, answer)
-values (%(tenant)s, %(user_id)s, %(session)s, %(epoch)s, %(organization_epoch)s, %(answer)s)
+select u.tenant_id, u.user_id, %(session)s::text, u.epoch, %(organization_epoch)s::integer,
+       %(answer)s::jsonb
+from memory_user u
+where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s and u.epoch = %(epoch)s
+for key share
 on conflict (tenant_id, user_id, session) do update
 set (epoch, organization_epoch, answer, created_at) = (
   select (r).epoch, (r).organization_epoch, (r).answer, (r).created_at
@@ -318,6 +325,8 @@ async def _freeze(
     except (psycopg.Error, PoolTimeout) as error:
         log.warning("freeze_failed", error=type(error).__name__)
         return answer
+    if not rows:
+        return answer  # what it holds was changed a moment ago
     kept, is_ours = rows[0]
     return answer if is_ours else _thawed(kept, state.pending)
 

@@ -12,13 +12,15 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.db import Scope, now
 from app.memory import guard
 from app.memory.core import Core
-from app.memory.facts import require_on
+from app.memory.facts import judge_for, require_on
+from app.memory.jobs import defer_rejudge
 from app.memory.learn import live, load_facts, prepare, rule_on
 from app.memory.policy import policy_of
 from app.memory.quarantine import find_held
 from app.memory.reconcile import Plan, Proposal, plan
 from app.memory.rejudge import as_proposal, keep_rulings, merge
-from app.memory.users import lock_user
+from app.memory.usage import spend
+from app.memory.users import drop_frozen, lock_user
 from app.memory.write import Prepared, end, record_events
 from app.models import Fact
 
@@ -34,7 +36,7 @@ async def release(
     async with core.db.tenant(tenant_id) as tx:
         scope, fact = await find_held(tx, tenant_id, fact_id, revision)
         proposal = as_proposal(fact)
-        _, judge = core.readers_of(await policy_of(tx, core, tenant_id))
+        judge = await judge_for(tx, core, tenant_id, await policy_of(tx, core, tenant_id))
     prepared = await prepare(core, scope, [proposal], judge=judge, patience=core.patience.judge)
     async with core.db.tenant(tenant_id) as tx:
         scope, fact = await find_held(tx, tenant_id, fact_id, revision)
@@ -42,8 +44,11 @@ async def release(
         if person is None:
             raise RuntimeError("the row is locked against erasure")
         require_on(person)
+        await spend(tx, tenant_id, prepared.usage)
         kept = await _let_in(tx, scope, fact, proposal, prepared, by)
-        person.epoch += 1
+        if prepared.judge_again:
+            await defer_rejudge(tx, scope, fact.id, now(tx) + core.patience.retry)
+        await drop_frozen(tx, person)
         person.revision += 1
         await tx.flush()
         await tx.refresh(kept)

@@ -1,6 +1,7 @@
 """Looking after sessions: what became of them, ending, trying again, deleting what was learned."""
 
 import asyncio
+import itertools
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -14,11 +15,11 @@ from app.memory import cursor
 from app.memory.core import Core
 from app.memory.edit import erase_facts
 from app.memory.ingest import Receipt, named, queue_session, waiting
-from app.memory.users import find_user, lock_user
+from app.memory.users import drop_frozen, find_user, lock_user
 from app.models import Evidence, Fact, Message, SeenMessage, Session
 
 _SETTLED: Final = {"done", "failed"}
-_POLL: Final = 0.15
+_POLLS: Final = (0.1, 0.15, 0.25, 0.5, 1.0)
 
 
 def _missing() -> NotFound:
@@ -56,13 +57,14 @@ async def wait_for_session(
     Holds no connection while it waits.
     """
     deadline = asyncio.get_running_loop().time() + seconds
-    while True:
+    for poll in itertools.chain(_POLLS, itertools.repeat(_POLLS[-1])):
         async with core.db.tenant(tenant_id) as tx:
             _, row = await find_session(tx, tenant_id, user, session)
         left = deadline - asyncio.get_running_loop().time()
         if row.status in _SETTLED or left <= 0:
             return row
-        await asyncio.sleep(min(_POLL, left))
+        await asyncio.sleep(min(poll, left))
+    raise AssertionError("the polls never end")
 
 
 async def list_sessions(
@@ -144,6 +146,16 @@ async def delete_session(
         Evidence.session_id == row.id,
     )
     touched = set(await tx.scalars(select(Evidence.fact_id).where(*of_session)))
+    # A fact that went into another one left its evidence there, but still holds the words.
+    touched |= set(
+        await tx.scalars(
+            select(Fact.id).where(
+                Fact.tenant_id == scope.tenant_id,
+                Fact.user_id == scope.user_id,
+                Fact.source_session_id == row.id,
+            )
+        )
+    )
     await tx.execute(delete(Evidence).where(*of_session))
     kept = set(
         await tx.scalars(
@@ -176,7 +188,7 @@ async def delete_session(
             )
         )
     await tx.delete(row)
-    person.epoch += 1
+    await drop_frozen(tx, person)
     person.revision += 1
     return SessionReceipt(session, len(touched - kept), len(kept), restored)
 

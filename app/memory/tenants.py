@@ -19,7 +19,7 @@ from sqlalchemy import or_, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db import Database, now
+from app.db import SERVICE_ROLE, Database, now
 from app.errors import Conflict, Invalid, NotFound, Unauthorized
 from app.models import ApiKey, Tenant
 from app.text import one_line
@@ -119,6 +119,14 @@ async def resolve_tenant(db: Database, id_or_name: str) -> UUID:
         raise NotFound("There is no such tenant.")
     tenant_id: UUID = row[0]
     return tenant_id
+
+
+async def every_tenant(db: Database) -> list[UUID]:
+    """Give the ids of all tenants, as the service's role: for the worker's rounds."""
+    async with db.pool.connection() as connection, connection.transaction():
+        await connection.execute("select set_config('role', %s, true)", (SERVICE_ROLE,))
+        cursor = await connection.execute("select app.tenant_ids()")
+        return [row[0] for row in await cursor.fetchall()]
 
 
 async def list_tenants(db: Database) -> list[UUID]:

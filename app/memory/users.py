@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope
-from app.models import User, UserDirectory
+from app.models import FrozenBlock, TenantPolicy, User, UserDirectory
 
 MemoryMode = Literal["on", "paused", "restricted"]
 
@@ -52,12 +52,20 @@ async def ensure_user(tx: AsyncSession, tenant_id: UUID, external_id: str) -> tu
             .returning(UserDirectory.user_id)
         )
         if created is not None:
-            user = User(tenant_id=tenant_id, user_id=created)
+            memory = await _default_memory(tx, tenant_id)
+            user = User(tenant_id=tenant_id, user_id=created, memory=memory)
             tx.add(user)
             await tx.flush()
             await tx.refresh(user)
             return Scope(tenant_id, created), user
         # Somebody else created it a moment ago (look again), or is erasing it (start afresh).
+
+
+async def _default_memory(tx: AsyncSession, tenant_id: UUID) -> MemoryMode:
+    """Give what the tenant's policy says of people whom nobody asked yet."""
+    chosen = TenantPolicy.policy["default_memory"].astext
+    stored = await tx.scalar(select(chosen).where(TenantPolicy.tenant_id == tenant_id))
+    return "paused" if stored == "paused" else "on"
 
 
 async def lock_user(tx: AsyncSession, scope: Scope, *, exclusive: bool = True) -> User | None:
@@ -70,12 +78,25 @@ async def lock_user(tx: AsyncSession, scope: Scope, *, exclusive: bool = True) -
     )
 
 
+async def drop_frozen(tx: AsyncSession, user: User) -> None:
+    """Drop the person's frozen blocks: what they hold was changed or taken back.
+
+    The epoch keeps one from being served that is being frozen at this moment.
+    """
+    user.epoch += 1
+    await tx.execute(
+        delete(FrozenBlock).where(
+            FrozenBlock.tenant_id == user.tenant_id, FrozenBlock.user_id == user.user_id
+        )
+    )
+
+
 async def read_settings(tx: AsyncSession, tenant_id: UUID, external_id: str) -> UserSettings:
     """Read a user's settings; the defaults for an unseen user."""
     scope = await find_user(tx, tenant_id, external_id)
     user = await tx.get(User, (tenant_id, scope.user_id)) if scope else None
     if user is None:
-        return UserSettings()
+        return UserSettings(await _default_memory(tx, tenant_id))
     return UserSettings(user.memory, user.locale, user.timezone)  # type: ignore[arg-type] # CHECKed
 
 
@@ -93,5 +114,6 @@ async def write_settings(
     before = user.memory
     for name, value in changes.items():
         setattr(user, name, value)
-    user.epoch += user.memory != before
+    if user.memory != before:
+        await drop_frozen(tx, user)
     return UserSettings(user.memory, user.locale, user.timezone)  # type: ignore[arg-type] # CHECKed

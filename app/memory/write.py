@@ -7,7 +7,7 @@ from typing import Any, Final
 from uuid import UUID, uuid4
 
 from pgvector import HalfVector
-from sqlalchemy import ARRAY, Text, cast, func, insert, select, tuple_, update
+from sqlalchemy import ARRAY, Text, case, cast, func, insert, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
@@ -139,6 +139,10 @@ async def _confirm(tx: AsyncSession, scope: Scope, fact_id: UUID, proposal: Prop
         .values(
             last_confirmed_at=func.greatest(Fact.last_confirmed_at, proposal.said_at),
             confirmations=Fact.confirmations + 1,
+            # Said again after it had expired, it holds again, as long as the newer words say.
+            expires_at=case(
+                (Fact.expires_at <= now(tx), proposal.expires_at), else_=Fact.expires_at
+            ),
         )
     )
 

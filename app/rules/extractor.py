@@ -1,5 +1,6 @@
 """The keyless extractor: plain statements of the user, found by the pattern table."""
 
+import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -105,16 +106,23 @@ class RulesExtractor:
     async def extract(
         self, turns: Sequence[Turn], known: Sequence[Statement], *, instructions: str | None = None
     ) -> Extraction:
-        """Propose facts from `turns`; `instructions` are for models and are not read here."""
+        """Propose facts from `turns`; `instructions` are for models and are not read here.
+
+        Off the event loop, for a long conversation takes a second.
+        """
         del instructions
-        found: list[_Found] = []
-        playing = False
-        for turn in turns:
-            playing = is_play(turn.text, before=playing)
-            if not playing:
-                _read_turn(turn, found)
-        kept = [one.candidate() for one in _once_each(found)]
-        return Extraction([_linked(candidate, known) for candidate in kept])
+        return Extraction(await asyncio.to_thread(_read, turns, known))
+
+
+def _read(turns: Sequence[Turn], known: Sequence[Statement]) -> list[Candidate]:
+    found: list[_Found] = []
+    playing = False
+    for turn in turns:
+        playing = is_play(turn.text, before=playing)
+        if not playing:
+            _read_turn(turn, found)
+    kept = [one.candidate() for one in _once_each(found)]
+    return [_linked(candidate, known) for candidate in kept]
 
 
 def _read_turn(turn: Turn, found: list[_Found]) -> None:

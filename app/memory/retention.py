@@ -1,0 +1,39 @@
+"""What is kept for a time only goes when its time is over, whether anybody asks again or not."""
+
+from datetime import timedelta
+from typing import Final
+from uuid import UUID
+
+from sqlalchemy import delete
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import now
+from app.memory import recall_log
+from app.memory.core import Core
+from app.memory.idempotency import KEPT_FOR
+from app.memory.tenants import every_tenant
+from app.models import IdempotencyKey, SeenMessage
+
+MESSAGE_IDS: Final = timedelta(days=30)
+RECALLS: Final = timedelta(days=30)
+
+
+async def retain(core: Core) -> None:
+    """Delete what is past its time, tenant by tenant, a transaction each."""
+    for tenant_id in await every_tenant(core.db):
+        async with core.db.tenant(tenant_id) as tx:
+            await _retain_of(tx, tenant_id)
+
+
+async def _retain_of(tx: AsyncSession, tenant_id: UUID) -> None:
+    await tx.execute(
+        delete(IdempotencyKey).where(
+            IdempotencyKey.tenant_id == tenant_id, IdempotencyKey.created_at < now(tx) - KEPT_FOR
+        )
+    )
+    await tx.execute(
+        delete(SeenMessage).where(
+            SeenMessage.tenant_id == tenant_id, SeenMessage.seen_at < now(tx) - MESSAGE_IDS
+        )
+    )
+    await recall_log.expire(tx, tenant_id, RECALLS)
