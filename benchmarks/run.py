@@ -53,7 +53,8 @@ class Bench:
         dice = random.Random(1)
         questions = data.questions()
         return [
-            f"/v1/users/user-{dice.randint(1, people)}/memory?{tail}query={quote(dice.choice(questions))}"
+            f"/v1/users/user-{dice.randint(1, people)}/memory?{tail}"
+            f"query={quote(dice.choice(questions))}"
             for _ in range(count)
         ]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID
 
 from sqlalchemy import select
@@ -16,7 +16,7 @@ from sqlalchemy import select
 from app.db import Scope, now
 from app.errors import Invalid
 from app.llm import Kind
-from app.memory import ranking
+from app.memory import guard, ranking
 from app.memory.core import Core
 from app.memory.recall import embed, find_person
 from app.models import Fact
@@ -139,10 +139,18 @@ async def search(core: Core, tenant_id: UUID, user: str, query: Query) -> Result
                     Fact.id.in_([row[0] for row in ranked]),
                 )
             )
-            facts = {fact.id: fact for fact in rows}
+            facts = {fact.id: fact for fact in rows if _may_be_shown(fact)}
         return Results(
             [Found(facts[row[0]], *row[1:]) for row in ranked if row[0] in facts], now(tx)
         )
+
+
+def _may_be_shown(fact: Fact) -> bool:
+    """Look again at what an older guard let in, as recall does."""
+    return (
+        fact.guard_version >= guard.VERSION
+        or guard.check(fact.text, cast("Kind", fact.kind)).action == "keep"
+    )
 
 
 def _conditions(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -284,3 +284,16 @@ async def test_lines_of_a_user_erased_meanwhile_are_dropped_and_others_kept(alic
     await core.recalls.write(core.db)
     lines = "select count(*) from recall_log where tenant_id = %s"
     assert alice.world.rows(lines, alice.tenant_id) == [(1,)]
+
+
+async def test_a_row_of_an_older_guard_is_looked_at_again(alice: Caller):
+    kept = (await alice.post("/facts", {"text": "Uses Redis.", "kind": "preference"})).json()
+    alice.world.execute(
+        "update memory_fact set guard_version = 0, text = %s where id = %s",
+        "Uses Redis with password hunter2-ZQX!",
+        kept["fact"]["id"],
+    )
+
+    found = (await alice.post("/search", {"query": "Redis"})).json()["items"]
+
+    assert found == []
