@@ -1,6 +1,7 @@
 """A tenant's own rules, read, changed and obeyed."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -86,7 +87,11 @@ async def test_another_tenant_keeps_its_own_policy(alice: Caller, other: Caller)
 
 
 async def test_two_changes_at_once_are_both_kept(alice: Caller):
-    changes = [{"max_facts_per_day": 7}, {"max_facts_per_user": 77}, {"model": "other"}]
+    changes: list[dict[str, Any]] = [
+        {"max_facts_per_day": 7},
+        {"max_facts_per_user": 77},
+        {"model": "other"},
+    ]
 
     await asyncio.gather(*(alice.call("PATCH", POLICY, json=change) for change in changes))
 
