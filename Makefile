@@ -35,8 +35,8 @@ test: $(READY) ## All tests that need no key and no server
 soak: $(READY) ## The long and the statistical tests
 	$(BIN)/pytest -m soak
 
-bench: $(READY) ## Precision and recall of the keyless rules on the labelled conversations
-	$(BIN)/python -m benchmarks.quality
+bench: $(READY) ## Measure recall: speed, growth, retrieval, quality (BENCH="--full --locomo PATH")
+	$(BIN)/python -m benchmarks.run $(BENCH)
 
 check: $(READY) ## Format, lint, types, the direction of imports
 	$(BIN)/ruff format --check .

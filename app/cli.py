@@ -6,6 +6,7 @@ What only some commands need is imported by them: half of it takes seconds to lo
 import asyncio
 import json
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -95,7 +96,7 @@ def serve(
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again once it has shut down: then the database must stop too.
         signal.signal(number, lambda *_: sys.exit(0))
-    with database(settings) as address:
+    with _listen(host, port) as door, database(settings) as address:
         _prepare(settings, address)
         config = uvicorn.Config(
             create_app(settings, address.service_url, with_worker=worker),
@@ -109,9 +110,18 @@ def serve(
         where = f", data in {settings.data_dir.expanduser()}" if address.is_embedded else ""
         typer.echo(f"Usermem serves on http://{host}:{port}{where}", err=True)
         server = uvicorn.Server(config)
-        server.run()
+        server.run(sockets=[door])
     if not server.started:
         sys.exit(1)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Take the port before anything is started, so that a taken one is a plain sentence."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise Misconfigured(f"Can't listen on {host}:{port}: {error.strerror}.") from None
 
 
 @app.command()

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Final
 from uuid import UUID
 
-from fastapi import Depends, Header, Request
-from fastapi.responses import JSONResponse
+from fastapi import Depends, Header, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.deps import CoreDep, CredentialDep
@@ -41,6 +40,7 @@ class Once:
         answer: Model,
         *,
         fact_id: UUID | None = None,
+        location: str | None = None,
     ) -> None:
         """Keep the answer in the transaction of the work."""
         if self.held is None:
@@ -48,7 +48,8 @@ class Once:
         scope = await find_user(tx, self.held.tenant_id, user)
         if scope is None:
             raise RuntimeError("a write creates its user")
-        body = answer.model_dump(mode="json")
+        # As text: the database would put the keys of an object into another order.
+        body = {"body": answer.model_dump_json(), "location": location}
         await keep(tx, self.held, status, body, user_id=scope.user_id, fact_id=fact_id)
         self.kept = True
 
@@ -83,7 +84,10 @@ async def get_once(
 OnceDep = Annotated[Once, Depends(get_once)]
 
 
-async def replay(_request: Request, replayed: Replayed) -> JSONResponse:
+async def replay(_request: Request, replayed: Replayed) -> Response:
     """Give the kept answer, marked as such."""
     kept = replayed.kept
-    return JSONResponse(kept.body, kept.status, {"Idempotent-Replay": "true"})
+    headers = {"Idempotent-Replay": "true"}
+    if kept.body["location"] is not None:
+        headers["Location"] = kept.body["location"]
+    return Response(kept.body["body"], kept.status, headers, "application/json")

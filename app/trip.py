@@ -24,10 +24,15 @@ from psycopg_pool import PoolTimeout
 
 from app.db import SERVICE_ROLE, Database
 
-PATIENCE: Final = 2.0
+PATIENCE: Final = 1.5
 """Seconds without an answer after which a connection counts as dead."""
 
 Row = tuple[Any, ...]
+
+
+class NoAnswer(psycopg.OperationalError):
+    """The database took the statements and said nothing: the connection may be cut."""
+
 
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 _TEXT, _BINARY = 0, 1
@@ -76,8 +81,8 @@ async def trip(db: Database, tenant_id: UUID, *calls: Call) -> list[list[Row]]:
     """
     try:
         return await _try(db, tenant_id, calls)
-    except PoolTimeout:
-        raise  # every connection is at work: that is no reason to close them
+    except (NoAnswer, PoolTimeout):
+        raise  # the caller has waited long enough, and a busy pool is no reason to empty it
     except psycopg.OperationalError:
         await _renew(db)
         return await _try(db, tenant_id, calls)
@@ -109,7 +114,7 @@ async def _try(db: Database, tenant_id: UUID, calls: Sequence[Call]) -> list[lis
         # Whatever went wrong, what the connection still has to say belongs to nobody now.
         await connection.close()
         if isinstance(error, TimeoutError):
-            raise psycopg.OperationalError("the database does not answer") from None
+            raise NoAnswer("the database does not answer") from None
         raise
     finally:
         await db.pool.putconn(connection)

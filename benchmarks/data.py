@@ -98,7 +98,8 @@ from generate_series(1, %(facts)s) as f (n)
 cross join user_directory d
 cross join lateral (select now() - make_interval(days => 300 - f.n) as at) as t
 join pool p on p.n = 1 + (f.n * 7 + hashtext(d.external_id) %% 1000 + 1000) %% %(pool)s
-where d.tenant_id = %(tenant)s and substr(d.external_id, 6)::int >= %(first)s
+where d.tenant_id = %(tenant)s and d.external_id like 'user-%%'
+  and substr(d.external_id, 6)::int >= %(first)s
 order by f.n, hashtext(d.external_id)
 """
 _ORGANIZATION: Final = """

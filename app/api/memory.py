@@ -123,7 +123,7 @@ def _shown(answer: Recall) -> dict[str, Any]:
         "stable": answer.stable,
         "volatile": answer.volatile,
         "system": system,
-        "facts": [fact._asdict() for fact in answer.facts],
+        "facts": answer.facts,
         "recall_id": answer.recall_id,
         "tokens": answer.tokens,
         "left_out": answer.left_out,

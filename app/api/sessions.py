@@ -199,9 +199,10 @@ async def post_messages(
     return ReceiptOut.model_validate(receipt)
 
 
-def _keeping(once: Once, user: str) -> Settle:
+def _keeping(once: Once, user: str, location: str | None = None) -> Settle:
     async def keep(tx: AsyncSession, receipt: Receipt) -> None:
-        await once.keep(tx, user, 202, ReceiptOut.model_validate(receipt))
+        answer = ReceiptOut.model_validate(receipt)
+        await once.keep(tx, user, 202, answer, location=location)
 
     return keep
 
@@ -225,6 +226,7 @@ async def post_transcript(
 ) -> ReceiptOut:
     """Take in a whole conversation, which has ended."""
     session = body.session or uuid4().hex
+    location = f"/v1/users/{quote(user, safe='')}/sessions/{quote(session, safe='')}"
     receipt = await append_turns(
         core,
         key.tenant_id,
@@ -233,11 +235,9 @@ async def post_transcript(
         body.turns(),
         end=True,
         memory=body.memory,
-        settle=_keeping(once, user),
+        settle=_keeping(once, user, location),
     )
-    response.headers["Location"] = (
-        f"/v1/users/{quote(user, safe='')}/sessions/{quote(session, safe='')}"
-    )
+    response.headers["Location"] = location
     return ReceiptOut.model_validate(receipt)
 
 

@@ -97,7 +97,7 @@ def _check(
     quote = message.text[slice(*span)]
     said = one_line(candidate.text)
     decision = guard.check(said, candidate.kind, blocked=claim.policy.blocked)
-    if reason := _doubtful(candidate, asked, quote) or (
+    if reason := _doubtful(candidate, asked, quote, message.text, span) or (
         decision.reason if decision.action == "reject" else None
     ):
         return reason
@@ -142,9 +142,16 @@ def _believable(valid_from: datetime | None, said_at: datetime) -> datetime | No
     return valid_from if abs(valid_from - said_at) <= _FARTHEST else None
 
 
-def _doubtful(candidate: Candidate, asked: Sequence[ForgetRequest], quote: str) -> str | None:
+def _doubtful(
+    candidate: Candidate,
+    asked: Sequence[ForgetRequest],
+    quote: str,
+    turn: str,
+    span: tuple[int, int],
+) -> str | None:
     """Say why these words can't carry a fact, whatever it states."""
-    if guard.MARK in quote:
+    beside = len(guard.MARK) + 2  # a space and a quotation mark may stand between
+    if guard.MARK in turn[max(0, span[0] - beside) : span[1] + beside]:
         return "secret"
     of_turn = [fold(request.quote) for request in asked if request.turn == candidate.turn]
     return "forget_request" if any(fold(quote) in request for request in of_turn) else None

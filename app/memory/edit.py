@@ -20,6 +20,7 @@ from app.llm import Kind, Verdict
 from app.memory.core import Core
 from app.memory.facts import (
     NO_FACT,
+    check_metadata,
     checked,
     get_fact,
     judge_for,
@@ -66,6 +67,7 @@ async def change_fact(
     `NotFound`, `Stale`, `Conflict` when the fact is not live, and `Invalid` for a text that the
     guard won't keep.
     """
+    check_metadata(change.fields.get("extra", {}))
     async with core.db.tenant(tenant_id) as tx:
         scope, fact = await get_fact(tx, tenant_id, user, fact_id)
         _require(fact, revision, now(tx))

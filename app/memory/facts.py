@@ -3,7 +3,7 @@
 Every change locks the user's row first, so that a worker and a person never lose each other's edit.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -181,6 +181,24 @@ async def explain(tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID) -
     return Why(fact, [(row, session) for row, session in evidence], list(verdicts), list(events))
 
 
+def check_metadata(metadata: Mapping[str, Any]) -> None:
+    """Refuse metadata that holds a secret: it is stored and shown as it is. Raises `Invalid`."""
+    if any(guard.scrub(line).found for line in _lines(metadata)):
+        raise Invalid("The metadata holds what looks like a secret.", code="secret")
+
+
+def _lines(value: object, name: str = "") -> Iterator[str]:
+    """Give every string of a JSON value after its name, as a person would tell it."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _lines(item, str(key))
+    elif isinstance(value, list):
+        for item in value:
+            yield from _lines(item, name)
+    elif isinstance(value, str):
+        yield f"my {name} is {value}" if name else value
+
+
 def checked(text: str, kind: Kind, policy: Policy) -> tuple[str, str | None]:
     """Hold a text against the guard: its one line, and why it must wait in quarantine if so.
 
@@ -216,6 +234,7 @@ async def add_fact(
     the instant of the commit. Raises `Invalid` with the guard's reason as code, or `Conflict`
     while the user's memory is not on.
     """
+    check_metadata(new.metadata or {})
     async with core.db.tenant(tenant_id) as tx:
         policy = await policy_of(tx, core, tenant_id)
         said, quarantine = checked(new.text, new.kind, policy)

@@ -97,7 +97,8 @@ class Question:
     refresh: bool = False
 
 
-class RecalledFact(NamedTuple):
+@dataclass(slots=True)
+class RecalledFact:
     """A fact in the block; `score` only in the similarity tier."""
 
     id: UUID
@@ -336,7 +337,9 @@ def _frozen(answer: Recall) -> dict[str, Any]:
         "stable": answer.stable,
         "volatile": answer.volatile,
         "left_out": answer.left_out,
-        "facts": [(fact.id.hex, *fact[1:]) for fact in answer.facts],
+        "facts": [
+            (fact.id.hex, fact.tier, fact.kind, fact.text, fact.score) for fact in answer.facts
+        ],
     }
 
 

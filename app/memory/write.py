@@ -58,29 +58,27 @@ async def write(
     outcome = Outcome(dropped=decided.dropped)
     at = now(tx)
     events: list[tuple[UUID, str]] = []
+    rows = _rows(core, scope, prepared, decided, at)
+    # What was proposed a moment ago may have given way already: such a row is stored that way.
+    fresh = {row.id: row for row in rows}
     for old, successor, until in decided.ended:
-        await end(tx, scope, old, successor, at=at, until=until)
+        if old in fresh:
+            _give_way(fresh[old], successor, at, until)
+        else:
+            await end(tx, scope, old, successor, at=at, until=until)
         outcome.superseded.append(old)
         events.append((old, "superseded" if successor else "closed"))
     for old, successor, until in decided.relinked:
-        await _relink(tx, scope, old, successor, until)
-    rows: list[Fact] = []
-    for proposal, alone in decided.added:
-        rows.append(_row(core, scope, prepared, proposal, alone=alone))
-        outcome.added.append(proposal.id)
-        events.append((proposal.id, "added"))
-    for proposal, successor, until in decided.history:
-        row = _row(core, scope, prepared, proposal, alone=True)
-        row.superseded_at, row.superseded_by, row.valid_to = at, successor, until
-        rows.append(row)
-        outcome.added.append(proposal.id)
-        events += [(proposal.id, "added"), (proposal.id, "superseded")]
-    for proposal in decided.quarantined:
-        row = _row(core, scope, prepared, proposal, alone=True)
-        row.quarantined_at, row.quarantine_reason = at, proposal.quarantine
-        rows.append(row)
-        outcome.quarantined.append(proposal.id)
-        events.append((proposal.id, "quarantined"))
+        if old in fresh:
+            _give_way(fresh[old], successor, at, until)
+        else:
+            await _relink(tx, scope, old, successor, until)
+    stored = [p for p, _ in decided.added] + [p for p, *_ in decided.history]
+    outcome.added += [p.id for p in stored]
+    outcome.quarantined += [p.id for p in decided.quarantined]
+    events = [(p.id, "added") for p in stored] + events
+    events += [(p.id, "superseded") for p, *_ in decided.history]
+    events += [(p.id, "quarantined") for p in decided.quarantined]
     for n, row in enumerate(rows):
         # One instant each, in the order said: lists and blocks are sorted by it.
         row.created_at = at + timedelta(microseconds=n)
@@ -91,13 +89,30 @@ async def write(
         outcome.confirmed.append(fact_id)
         events.append((fact_id, "confirmed"))
     outcome.confirmed += decided.repeated
-    stored = [p for p, _ in decided.added] + [p for p, *_ in decided.history]
     sources = [*decided.confirmed, *((p.id, p) for p in (*stored, *decided.quarantined))]
     tx.add_all(_evidence(scope, fact_id, p) for fact_id, p in sources if p.evidence)
     await _record(tx, scope, decided, prepared, rows, events, by)
     if any(row.embedding is None for row in rows):
         await defer_embed(tx, scope, at + EMBED_AGAIN_AFTER)
     return outcome
+
+
+def _rows(core: Core, scope: Scope, prepared: Prepared, decided: Plan, at: datetime) -> list[Fact]:
+    """Make the rows of all new facts, each in its place: live, in history, in quarantine."""
+    rows = [_row(core, scope, prepared, p, alone=alone) for p, alone in decided.added]
+    for proposal, successor, until in decided.history:
+        row = _row(core, scope, prepared, proposal, alone=True)
+        _give_way(row, successor, at, until)
+        rows.append(row)
+    for proposal in decided.quarantined:
+        row = _row(core, scope, prepared, proposal, alone=True)
+        row.quarantined_at, row.quarantine_reason = at, proposal.quarantine
+        rows.append(row)
+    return rows
+
+
+def _give_way(row: Fact, successor: UUID | None, at: datetime, until: datetime) -> None:
+    row.superseded_at, row.superseded_by, row.valid_to = at, successor, until
 
 
 async def end(

@@ -105,6 +105,7 @@ def words(text: str) -> list[str]:
 def canonical(subject: str) -> str:
     """The one name for all aliases of a subject; unknown subjects come back folded."""
     folded = fold(subject.replace("_", " ").split(":")[0])
+    folded = folded.replace("favorite", "favourite").replace("color", "colour")
     if folded in _CANONICAL:
         return _CANONICAL[folded]
     bare = " ".join(word for word in folded.split() if word not in _FILLERS)

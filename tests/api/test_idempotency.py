@@ -130,3 +130,11 @@ async def test_a_malformed_key_is_refused(alice: Caller, key):
     answer = await alice.post("/facts", FACT, headers={"Idempotency-Key": key.encode()})
 
     assert answer.status_code == 422
+
+
+async def test_a_replay_has_the_same_bytes_and_location(alice: Caller):
+    first = await _post(alice, "/transcripts", TURN)
+    again = await _post(alice, "/transcripts", TURN)
+
+    assert again.content == first.content
+    assert again.headers["location"] == first.headers["location"]

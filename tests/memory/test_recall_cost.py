@@ -188,6 +188,25 @@ async def test_connections_that_died_are_replaced_within_the_same_recall(drinker
     assert "Likes tea." in {fact.text for fact in answer.facts}
 
 
+async def test_a_database_that_does_not_answer_is_given_up_within_two_seconds(drinker: Caller):
+    db = Database(drinker.world.urls.service, pool_size=2)
+    await db.open()
+    try:
+        async with process(drinker, Bill(), db=db) as core:
+            await recall(core, drinker.tenant_id, drinker.user, Question())
+            with psycopg.connect(drinker.world.urls.superuser) as blocker:
+                blocker.execute("lock table memory_fact in access exclusive mode")
+                started = time.perf_counter()
+                with pytest.raises(psycopg.OperationalError):
+                    await recall(core, drinker.tenant_id, drinker.user, Question())
+                assert time.perf_counter() - started < 2
+                blocker.rollback()
+            answer = await recall(core, drinker.tenant_id, drinker.user, Question())
+    finally:
+        await db.close()
+    assert "Answer briefly." in {fact.text for fact in answer.facts}
+
+
 async def test_it_works_without_prepared_statements(drinker: Caller):
     db = Database(drinker.world.urls.service, pool_size=2, prepared_statements=False)
     await db.open()
