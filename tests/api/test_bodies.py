@@ -194,8 +194,9 @@ async def test_metadata_is_kept_as_sent_but_for_what_can_not_be(alice: Caller):
 
 async def test_metadata_is_bounded(alice: Caller):
     room = MAX_METADATA - len('{"a": ""}')
-    fits = await _post(alice, _fact(metadata={"a": "é" * (room // 2)}))
-    answer = await _post(alice, _fact(metadata={"a": "é" * (room // 2 + 1)}))
+    words = "né " * (room // 4) + "n" * (room % 4)
+    fits = await _post(alice, _fact(metadata={"a": words}))
+    answer = await _post(alice, _fact(metadata={"a": words + "é"}))
     assert fits.status_code == 201
     check_problem(answer, 422, "metadata_too_large")
     changed = await alice.call(
