@@ -259,6 +259,7 @@ async def test_a_connection_forgets_its_tenant_under_cancelled_and_failing_reque
     for number, caller in enumerate(callers):
         await caller.post("/facts", {"text": f"Uses tool{number}.", "kind": "constraint"})
     picks = random.Random(7)  # noqa: S311 - which request is dropped, not a secret
+    answered: list[bool] = []
 
     async def ask(turn: int) -> None:
         mine = turn % 2
@@ -270,11 +271,12 @@ async def test_a_connection_forgets_its_tenant_under_cancelled_and_failing_reque
             await asyncio.gather(task, return_exceptions=True)
         elif kind == "raising":
             answer = await callers[mine].get(f"/facts/{uuid4()}")
-            assert answer.status_code == 404
+            assert answer.status_code in {404, 503}  # a crowd before two connections may be 503
         else:
             answer = await callers[mine].get(f"/{kind}")
-            assert f"tool{mine}" in answer.text
             assert f"tool{1 - mine}" not in answer.text
+            assert answer.status_code == 503 or f"tool{mine}" in answer.text
+            answered.append(answer.status_code == 200)
 
     crowd = asyncio.Semaphore(12)
 
@@ -283,6 +285,7 @@ async def test_a_connection_forgets_its_tenant_under_cancelled_and_failing_reque
             await ask(turn)
 
     await asyncio.gather(*(ask_in_turn(turn) for turn in range(300)))
+    assert sum(answered) > len(answered) / 2
 
     question = (
         "select current_user = session_user, nullif(current_setting('app.tenant_id', true), '')"
