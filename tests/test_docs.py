@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from datetime import timedelta
 from functools import cache
@@ -107,7 +106,7 @@ def wait_for(url: str) -> None:
             with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 - on loopback
                 answer.read()
                 return
-        except urllib.error.URLError:
+        except OSError:  # refused, or too slow in its first seconds
             time.sleep(0.2)
     pytest.fail("the service did not start")
 
