@@ -68,7 +68,7 @@ class Core:
         default_factory=lambda: TTLCache(maxsize=50_000, ttl=60), repr=False
     )
     """Who is who, for recall, by tenant and external id; one who was erased has no rows."""
-    mirrors: Mirrors = field(default_factory=lambda: Mirrors(64 * 2**20), repr=False)
+    mirrors: Mirrors = field(default_factory=lambda: Mirrors(2**20), repr=False)
     """The facts of the people who were asked about last."""
     frozen_sessions: Recent = field(default_factory=lambda: Recent(50_000), repr=False)
     """(user, session) whose block is likely frozen: then no facts need be read."""
