@@ -159,7 +159,7 @@ async def _is_incognito(
     key = {
         "tenant_id": scope.tenant_id,
         "user_id": scope.user_id,
-        "digest": incognito_digest(core, scope.user_id, session),
+        "digest": incognito_digest(core, scope.tenant_id, session),
     }
     if memory == "off":
         await tx.execute(insert(IncognitoSession).values(**key).on_conflict_do_nothing())
@@ -216,7 +216,7 @@ async def _drop_known(
     """
     of_user = [turn for turn in turns if turn.role == "user"]
     digests = {
-        turn.id: core.keyed_hash("message", scope.user_id, row.id, turn.id)
+        turn.id: core.keyed_hash("message", row.id, turn.id)
         for turn in of_user
         if turn.id is not None
     }
@@ -292,6 +292,7 @@ def waiting(scope: Scope, session_id: UUID) -> ColumnElement[bool]:
         Message.tenant_id == scope.tenant_id,
         Message.user_id == scope.user_id,
         Message.session_id == session_id,
+        Message.extracted_at.is_(None),
     )
 
 

@@ -312,9 +312,9 @@ async def _unlearned(
 
 
 def unlearned_digests(core: Core, scope: Scope, *texts: str | None) -> list[bytes]:
-    """Give the keyed hashes under which deleted words are remembered."""
+    """Give the keyed hashes under which deleted words are remembered; like `incognito_digest`."""
     return [
-        core.keyed_hash("unlearned", scope.user_id, fold(said).rstrip(" .!?"))
+        core.keyed_hash("unlearned", scope.tenant_id, fold(said).rstrip(" .!?"))
         for said in texts
         if said
     ]

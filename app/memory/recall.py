@@ -46,7 +46,7 @@ select u.memory, u.epoch, coalesce(o.epoch, 0),
         where s.tenant_id = u.tenant_id and s.user_id = u.user_id and s.status <> 'done'
           and exists (select from message m
                       where m.tenant_id = s.tenant_id and m.user_id = s.user_id
-                        and m.session_id = s.id)),
+                        and m.session_id = s.id and m.extracted_at is null)),
        {ranking.NAME},
        (select b.answer from frozen_block b
         where b.tenant_id = u.tenant_id and b.user_id = u.user_id and b.session = %(session)s
@@ -275,7 +275,7 @@ async def _read(
         "tenant": scope.tenant_id,
         "user_id": scope.user_id,
         "session": None if question.refresh else question.session,
-        "digest": incognito_digest(core, scope.user_id, question.session)
+        "digest": incognito_digest(core, scope.tenant_id, question.session)
         if question.session
         else b"",
     }

@@ -24,6 +24,7 @@ _POLICY = {
     "session_cap": "8h",
     "max_facts_per_user": 500,
     "max_facts_per_day": 50,
+    "turn_retention": "0s",
     "blocked_categories": [],
     "default_memory": "on",
     "extraction_instructions": None,
