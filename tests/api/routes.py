@@ -132,6 +132,7 @@ ROUTES = (
     ),
     Route("POST", f"{_ONE_FACT}/restore", "facts"),
     Route("DELETE", _ONE_FACT, "facts"),
+    Route("GET", f"{_USER}/export", "privacy", foreign=200),
     Route("GET", f"{_USER}/settings", "privacy", foreign=200),
     Route(
         "PUT",
