@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import IO, Any, Final, get_args
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, select
+from sqlalchemy import ColumnElement, RowMapping, Select, and_, bindparam, case, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Base
@@ -43,8 +43,10 @@ HEADER: Final = "export"
 _TOGETHER: Final = 500
 """Rows that are fetched and written at once."""
 
-_TENANT, _USER = bindparam("tenant_id"), bindparam("user_id")
+_TENANT: ColumnElement[UUID] = bindparam("tenant_id")
+_USER: ColumnElement[UUID] = bindparam("user_id")
 _NAME: ColumnElement[str] = bindparam("user")
+_AT: Any = func.now()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Table:
     record: str
     group: str
     model: type[Base]
-    rows: Select[Any]
+    rows: Select[*tuple[Any, ...]]
 
 
 def _of_user(model: Any, *fields: Any) -> Select[Any]:
@@ -69,9 +71,9 @@ def _session_of(model: Any, session_id: Any) -> tuple[type[Session], ColumnEleme
     )
 
 
-_STATUS: Final = case(
-    *((with_status(status, func.now()), status) for status in get_args(Status))
-).label("status")
+_STATUS: Final = case(*((with_status(status, _AT), status) for status in get_args(Status))).label(
+    "status"
+)
 
 TABLES: Final = (
     Table(
@@ -292,7 +294,7 @@ class _Lines:
     def open(self, table: Table) -> None:
         """Nothing marks the beginning of a table."""
 
-    def add(self, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+    def add(self, table: Table, rows: Iterable[RowMapping]) -> None:
         for row in rows:
             self._file.write(_json({"type": table.record, **row}) + b"\n")
 
@@ -315,10 +317,10 @@ class _Document:
         self._file.write(self._ending + b',\n"%b":[' % table.group.encode())
         self._between, self._ending = b"\n", b"]"
 
-    def add(self, table: Table, rows: Iterable[Mapping[str, Any]]) -> None:
+    def add(self, table: Table, rows: Iterable[RowMapping]) -> None:
         del table
         for row in rows:
-            self._file.write(self._between + _json(row))
+            self._file.write(self._between + _json(dict(row)))
             self._between = b",\n"
 
     def finish(self) -> None:

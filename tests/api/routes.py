@@ -133,6 +133,14 @@ ROUTES = (
     Route("POST", f"{_ONE_FACT}/restore", "facts"),
     Route("DELETE", _ONE_FACT, "facts"),
     Route("GET", f"{_USER}/export", "privacy", foreign=200),
+    Route("POST", f"{_USER}/merge", "privacy", {"into": "somebody else"}),
+    Route(
+        "POST",
+        f"{_USER}/import",
+        "privacy",
+        {"format": "usermem-export-1", "settings": {"memory": "on"}, "facts": []},
+        foreign=200,
+    ),
     Route("GET", f"{_USER}/settings", "privacy", foreign=200),
     Route(
         "PUT",
