@@ -202,10 +202,11 @@ def _records(objects: Iterator[Mapping[str, Any] | str]) -> Iterator[Record | st
 
 
 def _record(record: Mapping[str, Any], named: object) -> Iterator[Record | str]:
-    model = _MODELS.get(named) if isinstance(named, str) else None
+    if not isinstance(named, str) or named not in {*_MODELS, *_LEFT_ASIDE}:
+        yield "unknown_type"
+        return
+    model = _MODELS.get(named)
     if model is None:
-        if named not in _LEFT_ASIDE:
-            yield "unknown_type"
         return
     try:
         yield model.model_validate(record).record()

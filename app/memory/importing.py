@@ -96,7 +96,7 @@ async def import_user(
             if locked is None:
                 raise Conflict("The user was erased meanwhile.", code="user_erased")
             require_on(locked)
-            placing = Placing(tx, core, scope)
+            placing = Placing(tx, core, scope, sifted.refused)
             for table in _ORDER:
                 for batch in sifted.batches(table):
                     await placing.place(table, batch)
@@ -122,6 +122,8 @@ class Sifted:
     rejected: Counter[str] = field(default_factory=Counter)
     links: dict[UUID, UUID] = field(default_factory=dict)
     """Which fact of the file superseded which."""
+    refused: set[UUID] = field(default_factory=set)
+    """Facts of the file that did not pass."""
     header: dict[str, Any] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
@@ -147,11 +149,14 @@ class Sifted:
                     columns[name] = min(columns[name], at)
             if record.table is User:
                 self.header = columns
-            elif reason := _refused(record, policy, at):
+                continue
+            if record.table is Fact:
+                self._link(columns)
+            if reason := _refused(record, policy, at):
                 self.rejected[reason] += 1
-            else:
                 if record.table is Fact:
-                    self._link(columns)
+                    self.refused.add(columns["id"])
+            else:
                 pickle.dump(record, self._files[record.table])
 
     def _link(self, columns: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ from app.memory.core import Core, incognito_digest
 from app.memory.facts import judge_for, require_on
 from app.memory.idempotency import forget_answers
 from app.memory.ingest import open_again, resume
-from app.memory.jobs import defer_embed, defer_rejudge
+from app.memory.jobs import defer_embed, defer_rejudge, drop_jobs
 from app.memory.learn import decide, live, prepare
 from app.memory.policy import policy_of
 from app.memory.reconcile import Plan, Proposal, Source
@@ -170,6 +170,7 @@ async def _prepare(
 
 async def _carry_out(move: _Move, parts: Sequence[Prepared], account: User, into: str) -> Merged:
     tx, target = move.tx, move.target
+    await drop_jobs(tx, move.source)  # sessions keep their ids: the old jobs would pass for new
     decided = Plan()
     for part in parts:
         await _decide(move, part, decided)

@@ -6,7 +6,7 @@ that a second import finds what the first has written.
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -68,7 +68,9 @@ class Record:
 class Placing:
     """What one import has written so far, and which of the file's facts is which here."""
 
-    def __init__(self, tx: AsyncSession, core: Core, scope: Scope) -> None:
+    def __init__(
+        self, tx: AsyncSession, core: Core, scope: Scope, refused: Collection[UUID]
+    ) -> None:
         self._tx = tx
         self._core = core
         self._scope = scope
@@ -78,7 +80,8 @@ class Placing:
         """Sessions that were not there before."""
         self._woken: set[UUID] = set()
         """Sessions with turns that may wait."""
-        self._facts: dict[UUID, UUID | None] = {}
+        self._facts: dict[UUID, UUID | None] = dict.fromkeys(refused)
+        """Which fact of the file is which here, None for one that was refused."""
         self.added: set[UUID] = set()
         """Facts that were not there before."""
         self.rejected: Counter[str] = Counter()
