@@ -5,14 +5,15 @@ What only some commands need is imported by them: half of it takes seconds to lo
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Annotated, Any, NoReturn
 from uuid import UUID
 
 import typer
@@ -37,7 +38,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-_tenants = typer.Typer(help="Create tenants.", no_args_is_help=True)
+_tenants = typer.Typer(help="Create and export tenants.", no_args_is_help=True)
 _keys = typer.Typer(help="Create and revoke API keys.", no_args_is_help=True)
 app.add_typer(_tenants, name="tenants")
 app.add_typer(_keys, name="keys")
@@ -189,6 +190,38 @@ def create_tenant(name: str, data_dir: DataDir = None) -> None:
 async def _create_tenant(url: str, name: str) -> tuple[UUID, str, tenants.NewKey]:
     async with _open(url) as base:
         return await tenants.create_tenant(base, name)
+
+
+@_tenants.command("export")
+def export_tenant(
+    tenant: Tenant,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A file instead of the standard output.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Print everything kept about every user of a tenant, as NDJSON; each user can be imported."""
+    settings = _settings(data_dir)
+    with database(settings) as address, ExitStack() as stack:
+        _prepare(settings, address)
+        out: IO[bytes] = sys.stdout.buffer
+        if output is not None:
+            out = stack.enter_context(open(output, "wb", opener=_for_me_alone))
+        count = asyncio.run(_export_tenant(address, tenant, out))
+    typer.echo(f"Exported {count} users.", err=True)
+
+
+async def _export_tenant(address: Address, tenant: str, out: IO[bytes]) -> int:
+    from app.memory.export import export_tenant as export  # noqa: PLC0415
+
+    async with _open(address.owner_url) as base:
+        tenant_id = await tenants.resolve_tenant(base, tenant)
+    async with _open(address.service_url) as base:
+        return await export(base, tenant_id, out)
+
+
+def _for_me_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 @asynccontextmanager

@@ -76,7 +76,7 @@ async def export(
 ) -> StreamingResponse:
     """Give everything that is kept about the user, as it stands now."""
     as_document = prefers(JSON, request.headers.get("accept", ""), to=NDJSON)
-    file = await export_user(core, key.tenant_id, user, as_document=as_document)
+    file = await export_user(core.db, key.tenant_id, user, as_document=as_document)
     if as_document:
         return _Download(file, JSON, "memory.json")
     return _Download(file, NDJSON, "memory.ndjson")

@@ -7,6 +7,7 @@ keeps the transaction open. Each table is one entry of `TABLES`; a test fails wh
 import asyncio
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -17,8 +18,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, RowMapping, Select, and_, bindparam, case, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db import Base
-from app.memory.core import Core
+from app.db import Base, Database
 from app.memory.facts import Status, with_status
 from app.memory.users import find_user, read_settings
 from app.models import (
@@ -243,7 +243,7 @@ IN_HEADER: Final = (UserDirectory, User)
 
 
 async def export_user(
-    core: Core, tenant_id: UUID, user: str, *, as_document: bool = False
+    db: Database, tenant_id: UUID, user: str, *, as_document: bool = False
 ) -> IO[bytes]:
     """Give a file with everything kept about the user, open at its beginning; the caller closes it.
 
@@ -252,7 +252,7 @@ async def export_user(
     file = tempfile.TemporaryFile(prefix="usermem-export-")  # noqa: SIM115 - the caller's to close
     try:
         shape = _Document(file) if as_document else _Lines(file)
-        async with core.db.tenant(tenant_id, snapshot=True) as tx:
+        async with db.tenant(tenant_id, snapshot=True) as tx:
             await _copy(tx, tenant_id, user, shape)
         await asyncio.to_thread(shape.finish)
         file.seek(0)
@@ -260,6 +260,29 @@ async def export_user(
         file.close()
         raise
     return file
+
+
+async def export_tenant(db: Database, tenant_id: UUID, out: IO[bytes]) -> int:
+    """Write every user of a tenant to `out`, one after the other; give how many there were.
+
+    Each user's lines begin with a header of their own and are one snapshot of that user.
+    """
+    count, last = 0, ""
+    while True:
+        async with db.tenant(tenant_id) as tx:
+            found = await tx.scalars(
+                select(UserDirectory.external_id)
+                .where(UserDirectory.tenant_id == tenant_id, UserDirectory.external_id > last)
+                .order_by(UserDirectory.external_id)
+                .limit(_TOGETHER)
+            )
+            users = list(found)
+        if not users:
+            return count
+        for user in users:
+            with await export_user(db, tenant_id, user) as file:
+                await asyncio.to_thread(shutil.copyfileobj, file, out)
+        count, last = count + len(users), users[-1]
 
 
 async def _copy(tx: AsyncSession, tenant_id: UUID, user: str, shape: "_Lines | _Document") -> None:

@@ -218,7 +218,7 @@ async def test_an_export_of_many_facts_takes_constant_memory(world: World, alice
     plant(
         alice, *(Planted(f"Prefers seat number {n} on long flights.", age=n) for n in range(20_000))
     )
-    (await export_user(world.core, alice.tenant_id, "nobody")).close()
+    (await export_user(world.core.db, alice.tenant_id, "nobody")).close()
     peaks: list[int] = []
 
     async def watch() -> None:
@@ -228,7 +228,7 @@ async def test_an_export_of_many_facts_takes_constant_memory(world: World, alice
 
     before = _resident()
     watching = asyncio.create_task(watch())
-    with await export_user(world.core, alice.tenant_id, alice.user) as file:
+    with await export_user(world.core.db, alice.tenant_id, alice.user) as file:
         count = sum(1 for _ in file)
     watching.cancel()
 

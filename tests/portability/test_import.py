@@ -17,7 +17,6 @@ from tests.portability.files import (
     MEMORY,
     NDJSON,
     POISON,
-    Records,
     export,
     fill,
     lines,
@@ -39,7 +38,7 @@ def a_fact(text: str = "Prefers window seats.", **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-async def moved(records: Records, into: Caller, **headers: str) -> dict[str, Any]:
+async def moved(records: list[Any], into: Caller, **headers: str) -> dict[str, Any]:
     answer = await put(into, *records, **headers)
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -446,7 +445,20 @@ async def test_a_mangled_export_never_fails_and_never_harms(alice: Caller, other
     """Fields are swapped, dropped and replaced at random: counted, or imported, never a fault."""
     await fill(alice)
     records = await export(alice)
-    values = (None, True, -1, 2**70, "", "x" * 300, [], {}, "\ud800", "=1", AT, str(uuid4()))
+    values: tuple[Any, ...] = (
+        None,
+        True,
+        -1,
+        2**70,
+        "",
+        "x" * 300,
+        [],
+        {},
+        "\ud800",
+        "=1",
+        AT,
+        str(uuid4()),
+    )
     for seed in range(12):
         chance = random.Random(seed)  # noqa: S311 - the same files in every run
         mangled = copy.deepcopy(records)
