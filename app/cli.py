@@ -4,24 +4,27 @@ What only some commands need is imported by them: half of it takes seconds to lo
 """
 
 import asyncio
-import json
+import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Annotated, Any, NoReturn
 from uuid import UUID
 
 import typer
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from app import db, telemetry
-from app.address import Address, Misconfigured, database, signing_key
-from app.db import Database
+from app import db
+from app.address import Address, Misconfigured, database
+from app.console import DataDir, Tenant
+from app.console import opened as _open
+from app.console import prepare as _prepare
+from app.console import settings_of as _settings
+from app.console import show as _print
 from app.durations import parse_duration
 from app.embedded import EmbeddedError
 from app.errors import UsermemError
@@ -37,7 +40,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-_tenants = typer.Typer(help="Create tenants.", no_args_is_help=True)
+_tenants = typer.Typer(help="Create and export tenants.", no_args_is_help=True)
 _keys = typer.Typer(help="Create and revoke API keys.", no_args_is_help=True)
 app.add_typer(_tenants, name="tenants")
 app.add_typer(_keys, name="keys")
@@ -45,14 +48,6 @@ _sessions = typer.Typer(help="Look after sessions.", no_args_is_help=True)
 app.add_typer(_sessions, name="sessions")
 _audits = typer.Typer(help="Look for what should not be there.", no_args_is_help=True)
 app.add_typer(_audits, name="audit")
-
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir", help="Where the embedded Postgres lives.", envvar="USERMEM_DATA_DIR"
-    ),
-]
-Tenant = Annotated[str, typer.Argument(help="Id or name.")]
 
 
 def main() -> None:
@@ -70,14 +65,6 @@ def main() -> None:
 def _fail(message: str) -> NoReturn:
     typer.echo(f"usermem: {message}", err=True)
     sys.exit(1)
-
-
-def _settings(data_dir: Path | None = None) -> Settings:
-    settings = Settings()
-    telemetry.configure(settings.log_level)
-    if data_dir is not None:
-        settings.data_dir = data_dir
-    return settings
 
 
 @app.command()
@@ -157,20 +144,6 @@ def migrate(data_dir: DataDir = None) -> None:
         typer.echo("The schema is up to date.")
 
 
-def _prepare(settings: Settings, address: Address) -> None:
-    """Migrate an embedded database; refuse another one with an old schema."""
-    signing_key(settings)
-    if address.is_embedded:
-        db.migrate(address.owner_url)
-    elif not asyncio.run(_is_current(address.service_url)):
-        raise Misconfigured("The database's schema is not up to date. Run: usermem migrate")
-
-
-async def _is_current(url: str) -> bool:
-    async with _open(url) as base:
-        return await db.schema_is_current(base)
-
-
 @_tenants.command("create")
 def create_tenant(name: str, data_dir: DataDir = None) -> None:
     """Create a tenant and print it with a key that holds every scope. The key is shown once."""
@@ -191,14 +164,36 @@ async def _create_tenant(url: str, name: str) -> tuple[UUID, str, tenants.NewKey
         return await tenants.create_tenant(base, name)
 
 
-@asynccontextmanager
-async def _open(url: str) -> AsyncIterator[Database]:
-    base = Database(url, pool_size=2, pool_timeout=10)
-    await base.open()
-    try:
-        yield base
-    finally:
-        await base.close()
+@_tenants.command("export")
+def export_tenant(
+    tenant: Tenant,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A file instead of the standard output.")
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Print everything kept about every user of a tenant, as NDJSON; each user can be imported."""
+    settings = _settings(data_dir)
+    with database(settings) as address, ExitStack() as stack:
+        _prepare(settings, address)
+        out: IO[bytes] = sys.stdout.buffer
+        if output is not None:
+            out = stack.enter_context(open(output, "wb", opener=_for_me_alone))
+        count = asyncio.run(_export_tenant(address, tenant, out))
+    typer.echo(f"Exported {count} users.", err=True)
+
+
+async def _export_tenant(address: Address, tenant: str, out: IO[bytes]) -> int:
+    from app.memory.export import export_tenant as export  # noqa: PLC0415
+
+    async with _open(address.owner_url) as base:
+        tenant_id = await tenants.resolve_tenant(base, tenant)
+    async with _open(address.service_url) as base:
+        return await export(base, tenant_id, out)
+
+
+def _for_me_alone(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 @_keys.command("create")
@@ -382,7 +377,3 @@ def demo() -> None:
     from app.demo import run  # noqa: PLC0415
 
     run()
-
-
-def _print(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False))

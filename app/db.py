@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 import psycopg
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 SERVICE_ROLE = "usermem_service"
 """Owns nothing, can't bypass row-level security; every statement of the service runs as it."""
+
+_SNAPSHOT: Final = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
 _ENTER = text("select set_config('role', :role, true), app.enter_tenant(:tenant), now()")
 
@@ -112,12 +114,17 @@ class Database:
         await self._engine.dispose()
 
     @asynccontextmanager
-    async def tenant(self, tenant_id: UUID) -> AsyncIterator[AsyncSession]:
+    async def tenant(
+        self, tenant_id: UUID, *, snapshot: bool = False
+    ) -> AsyncIterator[AsyncSession]:
         """Open a transaction as the restricted role inside one tenant; commit at the end.
 
-        An exception rolls back. Nothing else in the service begins or commits a transaction.
+        An exception rolls back. Nothing else in the service begins or commits a transaction. All
+        statements of a `snapshot` see the database at one moment, and none can write.
         """
         async with self._sessions.begin() as tx:
+            if snapshot:
+                await tx.connection(execution_options=_SNAPSHOT)
             entered = await tx.execute(_ENTER, {"role": SERVICE_ROLE, "tenant": tenant_id})
             tx.info["now"] = entered.one()[2]
             yield tx

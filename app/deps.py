@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final, cast
+from typing import Annotated, Any, ClassVar, Final, cast
 
 from cachetools import TTLCache
 from fastapi import Depends, Request, Response
@@ -114,6 +114,9 @@ class StrictRoute(APIRoute):
 class KeyedRoute(StrictRoute):
     """A route that asks for the key first, then for JSON: a stranger's body is never read."""
 
+    reads_itself: ClassVar[bool] = False
+    """The route reads its body, which is not checked before."""
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Wrap the strict handler."""
         handle = super().get_route_handler()
@@ -128,11 +131,19 @@ class KeyedRoute(StrictRoute):
             credential = await authenticate(request)
             authorize(credential, needs, request.path_params.get("user"))
             request.state.credential = credential
+            if self.reads_itself:
+                return await handle(request)
             strict = JsonRequest(request.scope, request.receive)
             await strict.check(takes_body=takes_body)
             return await handle(strict)
 
         return checked
+
+
+class StreamingRoute(KeyedRoute):
+    """A keyed route whose body may be larger than what is held in memory."""
+
+    reads_itself = True
 
 
 async def authenticate(request: Request) -> Credential:

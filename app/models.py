@@ -169,10 +169,19 @@ class Session(OfUser, Base):
 
 
 class Message(OfUser, Base):
-    """A turn of the user, scrubbed, waiting for extraction. Other roles are never stored."""
+    """A turn of the user, scrubbed. Other roles are never stored.
+
+    It waits until `extracted_at`; then it goes, at once or when the tenant's policy says.
+    """
 
     __tablename__ = "message"
     __table_args__ = (
+        Index(
+            "ix_message_extracted",
+            "tenant_id",
+            "extracted_at",
+            postgresql_where=text("extracted_at is not null"),
+        ),
         ForeignKeyConstraint(
             ["tenant_id", "user_id", "session_id"],
             ["memory_session.tenant_id", "memory_session.user_id", "memory_session.id"],
@@ -186,6 +195,7 @@ class Message(OfUser, Base):
     text: Mapped[str]
     said_at: Mapped[datetime]
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    extracted_at: Mapped[datetime | None]
 
 
 class SeenMessage(OfUser, Base):

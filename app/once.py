@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import AsyncIterator
-from typing import Annotated, Final
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 from fastapi import Depends, Header, Request, Response
@@ -10,7 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.deps import CoreDep, CredentialDep
 from app.errors import Invalid
+from app.memory.core import Core
 from app.memory.idempotency import Claim, Replay, claim, keep, release
+from app.memory.tenants import Credential
 from app.memory.users import find_user
 from app.wire import Model, UserId
 
@@ -62,6 +65,25 @@ async def get_once(
     idempotency_key: Annotated[str | None, Header()] = None,
 ) -> AsyncIterator[Once]:
     """Claim the request's key, or end the request with the answer kept for it."""
+    # Without a key nothing needs to be known of the body.
+    body = None if idempotency_key is None else await request.json()
+    async with once_for(request, core, credential, user, idempotency_key, body) as once:
+        yield once
+
+
+@asynccontextmanager
+async def once_for(
+    request: Request,
+    core: Core,
+    credential: Credential,
+    user: str,
+    idempotency_key: str | None,
+    body: Any,
+) -> AsyncIterator[Once]:
+    """Hold the request's key for the block, or end the request with the answer kept for it.
+
+    `body` is what was asked, or what stands for it.
+    """
     if idempotency_key is None:
         yield Once(None)
         return
@@ -69,7 +91,7 @@ async def get_once(
         raise Invalid("An Idempotency-Key has 1 to 255 visible ASCII characters.")
     route = f"{request.method} {request.scope['route'].path}"
     # The session is part of what is asked, as the body is.
-    asked = {"path": request.url.path, "body": await request.json()}
+    asked = {"path": request.url.path, "body": body}
     held = await claim(core, credential.tenant_id, user, route, idempotency_key, asked)
     if isinstance(held, Replay):
         raise Replayed(held)

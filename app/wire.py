@@ -33,6 +33,7 @@ _RFC3339 = re.compile(
     r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
     re.ASCII,
 )
+_QUALITY = re.compile(r"\bq\s*=\s*([01](?:\.[0-9]{0,3})?)")
 
 
 class Malformed(UsermemError):  # noqa: N818 - named as the answer is
@@ -163,6 +164,17 @@ def _small(value: Any) -> Any:
 
 
 Metadata = Annotated[dict[str, Any], BeforeValidator(_cleaned), AfterValidator(_small)]
+
+
+def prefers(media_type: str, accept: str, *, to: str) -> bool:
+    """Tell whether an Accept header names a type, and wants it no less than another."""
+    wishes: dict[str, float] = {}
+    for part in accept.lower().split(","):
+        name, _, parameters = part.partition(";")
+        quality = _QUALITY.search(parameters)
+        wishes.setdefault(name.strip(), float(quality[1]) if quality else 1.0)
+    wish = wishes.get(media_type, 0.0)
+    return wish > 0 and wish >= wishes.get(to, 0.0)
 
 
 def check_query(query: bytes, declared: Collection[str]) -> None:

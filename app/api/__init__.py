@@ -7,6 +7,7 @@ from app.api import (
     facts,
     health,
     memory,
+    portability,
     quarantine,
     search,
     sessions,
@@ -21,6 +22,8 @@ router.include_router(sessions.router)  # /v1/users/{user}/sessions, /v1/users/{
 router.include_router(search.router)  # /v1/users/{user}/search, /v1/recalls
 router.include_router(facts.router)  # /v1/users/{user}/facts
 router.include_router(users.router)  # /v1/users/{user}/settings
+router.include_router(portability.router)  # /v1/users/{user}/export, /v1/users/{user}/merge
+router.include_router(portability.uploads)  # /v1/users/{user}/import
 router.include_router(tenant.router)  # /v1/tenant/policy
 router.include_router(quarantine.router)  # /v1/quarantine
 router.include_router(audits.router)  # /v1/audits

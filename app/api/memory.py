@@ -1,6 +1,5 @@
 """Recall: one call gives the block for the next prompt."""
 
-import re
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
@@ -18,14 +17,12 @@ from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, get_core, get_cr
 from app.memory.core import Core
 from app.memory.recall import DEFAULT_BUDGET, Question, recall
 from app.memory.tenants import Credential
-from app.wire import Id, Kind, Line, Model, UserId
+from app.wire import Id, Kind, Line, Model, UserId, prefers
 
 T = TypeVar("T")
 
 MAX_GET_QUERY = 2 * 1024
 MAX_POST_QUERY = 32 * 1024
-
-_QUALITY = re.compile(r"\bq\s*=\s*([01](?:\.[0-9]{0,3})?)")
 
 
 def at_most(limit: int) -> AfterValidator:
@@ -119,17 +116,6 @@ def _matches(header: str | None, etag: str) -> bool:
     return any(
         tag.strip() == "*" or tag.strip().removeprefix("W/") == opaque for tag in header.split(",")
     )
-
-
-def _prefers_text(accept: str) -> bool:
-    """Tell whether plain text is asked for by name, and no less than JSON is."""
-    wishes: dict[str, float] = {}
-    for part in accept.lower().split(","):
-        media_type, _, parameters = part.partition(";")
-        quality = _QUALITY.search(parameters)
-        wishes.setdefault(media_type.strip(), float(quality[1]) if quality else 1.0)
-    text = wishes.get("text/plain", 0.0)
-    return text > 0 and text >= wishes.get("application/json", 0.0)
 
 
 class _Unsolved(APIRoute):
@@ -252,6 +238,6 @@ async def _recalled(
     headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "private, no-store"}
     if request.method == "GET" and _matches(request.headers.get("if-none-match"), etag):
         return Response(status_code=304, headers=headers)
-    if _prefers_text(request.headers.get("accept", "")):
+    if prefers("text/plain", request.headers.get("accept", ""), to="application/json"):
         return PlainTextResponse(answer.block, headers=headers)
     return Response(answer.json, headers=headers, media_type="application/json")

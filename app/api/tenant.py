@@ -39,6 +39,7 @@ class PolicyBody(Model):
     session_cap: Duration = _DEFAULT.session_cap
     max_facts_per_user: Annotated[int, Field(ge=1, le=10_000)] = _DEFAULT.max_facts_per_user
     max_facts_per_day: Annotated[int, Field(ge=0, le=10_000)] = _DEFAULT.max_facts_per_day
+    turn_retention: Duration = _DEFAULT.turn_retention
     blocked_categories: list[Annotated[str, AfterValidator(_category)]] = Field(
         default_factory=lambda: list(_DEFAULT.blocked_categories)
     )

@@ -91,6 +91,9 @@ class Core:
         return mac.digest()
 
 
-def incognito_digest(core: Core, user_id: UUID, session: str) -> bytes:
-    """Give the keyed hash under which an incognito session is remembered."""
-    return core.keyed_hash("incognito", user_id, session)
+def incognito_digest(core: Core, tenant_id: UUID, session: str) -> bytes:
+    """Give the keyed hash under which an incognito session is remembered.
+
+    Without the user, whose row it is: so it can move when two users turn out to be one person.
+    """
+    return core.keyed_hash("incognito", tenant_id, session)

@@ -290,14 +290,13 @@ async def _spend(tx: AsyncSession, row: Session, usage: Usage) -> None:
 async def _finish(
     tx: AsyncSession, core: Core, claim: Claim, row: Session, reason: str | None = None
 ) -> None:
-    """Drop the turns that were read; go on with newer ones, or be done."""
+    """Drop the turns that were read, or keep them as read; go on with newer ones, or be done."""
     scope, ended = claim.scope, row.ended
-    await tx.execute(
-        delete(Message).where(
-            waiting(scope, row.id),
-            Message.position.in_([message.position for message in claim.messages]),
-        )
-    )
+    read = waiting(scope, row.id) & Message.position.in_([turn.position for turn in claim.messages])
+    if claim.policy.turn_retention:
+        await tx.execute(update(Message).where(read).values(extracted_at=now(tx)))
+    else:
+        await tx.execute(delete(Message).where(read))
     newer, since = (
         await tx.execute(
             select(func.count(), func.min(Message.created_at)).where(waiting(scope, row.id))

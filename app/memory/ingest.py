@@ -159,7 +159,7 @@ async def _is_incognito(
     key = {
         "tenant_id": scope.tenant_id,
         "user_id": scope.user_id,
-        "digest": incognito_digest(core, scope.user_id, session),
+        "digest": incognito_digest(core, scope.tenant_id, session),
     }
     if memory == "off":
         await tx.execute(insert(IncognitoSession).values(**key).on_conflict_do_nothing())
@@ -207,6 +207,11 @@ async def _ensure_session(tx: AsyncSession, scope: Scope, session: str) -> Sessi
         )
 
 
+def message_digest(core: Core, session_id: UUID, message_id: str) -> bytes:
+    """Give the keyed hash under which a message's id is remembered."""
+    return core.keyed_hash("message", session_id, message_id)
+
+
 async def _drop_known(
     tx: AsyncSession, core: Core, scope: Scope, row: Session, turns: Iterable[IncomingTurn]
 ) -> tuple[list[IncomingTurn], int]:
@@ -216,9 +221,7 @@ async def _drop_known(
     """
     of_user = [turn for turn in turns if turn.role == "user"]
     digests = {
-        turn.id: core.keyed_hash("message", scope.user_id, row.id, turn.id)
-        for turn in of_user
-        if turn.id is not None
+        turn.id: message_digest(core, row.id, turn.id) for turn in of_user if turn.id is not None
     }
     if not digests:
         return of_user, 0
@@ -292,6 +295,7 @@ def waiting(scope: Scope, session_id: UUID) -> ColumnElement[bool]:
         Message.tenant_id == scope.tenant_id,
         Message.user_id == scope.user_id,
         Message.session_id == session_id,
+        Message.extracted_at.is_(None),
     )
 
 
@@ -335,6 +339,19 @@ async def look_after_silence(tx: AsyncSession, core: Core, scope: Scope, row: Se
         row.last_activity_at + policy.session_silence, row.opened_at + policy.session_cap
     )
     await defer_look(tx, scope, row.id, row.extract_after)
+
+
+async def resume(tx: AsyncSession, core: Core, scope: Scope, session_id: UUID) -> None:
+    """Go on with a session that came here with turns that nobody has read."""
+    turns = await tx.scalar(select(func.count()).where(waiting(scope, session_id)))
+    row = await tx.get(Session, (scope.tenant_id, scope.user_id, session_id))
+    if not turns or row is None or row.status == "failed":
+        return
+    ended, row.status = row.ended or row.status in {"queued", "extracting"}, "open"
+    if ended:
+        await queue_session(tx, scope, row, turns=turns)
+    else:
+        await look_after_silence(tx, core, scope, row)
 
 
 async def queue_session(tx: AsyncSession, scope: Scope, row: Session, *, turns: int) -> None:

@@ -4,6 +4,7 @@ A job is a wake-up and carries our own random ids, nothing else: the queue stand
 security, and what there is to do stands in the session's row.
 """
 
+import json
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -30,6 +31,15 @@ _EARLIER = text(
     "update procrastinate_jobs set scheduled_at = :at where queueing_lock = :twin"
     " and status = 'todo' returning id"
 )
+
+_DROP = text(
+    "delete from procrastinate_jobs where status = 'todo' and args @> cast(:whose as jsonb)"
+)
+
+
+async def drop_jobs(tx: AsyncSession, scope: Scope) -> None:
+    """Drop what waits to be done for a user."""
+    await tx.execute(_DROP, {"whose": json.dumps({"user_id": scope.user_id.hex})})
 
 
 async def defer_look(

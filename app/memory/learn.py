@@ -21,7 +21,7 @@ from app.llm import Judge, ModelError, ModelRefused, ModelUnavailable, Pair, Usa
 from app.memory.core import Core
 from app.memory.jobs import defer_rejudge
 from app.memory.pairs import pairs_of
-from app.memory.reconcile import Known, Proposal, Ruling, plan
+from app.memory.reconcile import Known, Plan, Proposal, Ruling, plan
 from app.memory.users import lock_user
 from app.memory.write import Outcome, Prepared, write
 from app.models import Fact, Unlearned
@@ -30,6 +30,9 @@ from app.text import any_word, fold
 
 NEIGHBOURS: Final = 10
 """Most similar facts that each proposal is judged against, besides those of its subject."""
+
+EMBEDDED_AT_ONCE: Final = 100
+"""Facts without a vector that are embedded together, between two short locks."""
 
 _rules = RulesJudge()
 _ONE_VALUE = Verdict("CONTRADICTS", "same single-valued subject, newer statement")
@@ -241,9 +244,21 @@ async def commit(
     `by` names the actor in the facts' events; at most `room` facts are added, if given. Bumping
     the user's revision or epoch is the caller's.
     """
-    proposals = prepared.proposals
-    if not proposals:
+    if not prepared.proposals:
         return Outcome()
+    decided = await decide(tx, core, scope, prepared, room=room)
+    outcome = await write(tx, core, scope, prepared, decided, by)
+    if prepared.judge_again:
+        for fact_id in outcome.added:
+            await defer_rejudge(tx, scope, fact_id, now(tx) + core.patience.retry)
+    return outcome
+
+
+async def decide(
+    tx: AsyncSession, core: Core, scope: Scope, prepared: Prepared, *, room: int | None = None
+) -> Plan:
+    """Decide what the proposals come to, under the user's row lock; nothing is written yet."""
+    proposals = prepared.proposals
     slots = {p.slot for p in proposals if p.slot}
     judged = {old for old, _ in prepared.rulings}
     facts = await load_facts(
@@ -259,18 +274,13 @@ async def commit(
         ),
     )
     unlearned = await _unlearned(tx, core, scope, proposals)
-    decided = plan(
+    return plan(
         proposals,
         facts,
         lambda old, new: prepared.rulings.get((old.id, new.id)) or rule_on(prepared, old, new),
         unlearned=lambda proposal: proposal.id in unlearned,
         room=room,
     )
-    outcome = await write(tx, core, scope, prepared, decided, by)
-    if prepared.judge_again:
-        for fact_id in outcome.added:
-            await defer_rejudge(tx, scope, fact_id, now(tx) + core.patience.retry)
-    return outcome
 
 
 def rule_on(prepared: Prepared, old: Known, new: Proposal) -> Ruling | None:
@@ -312,9 +322,9 @@ async def _unlearned(
 
 
 def unlearned_digests(core: Core, scope: Scope, *texts: str | None) -> list[bytes]:
-    """Give the keyed hashes under which deleted words are remembered."""
+    """Give the keyed hashes under which deleted words are remembered; like `incognito_digest`."""
     return [
-        core.keyed_hash("unlearned", scope.user_id, fold(said).rstrip(" .!?"))
+        core.keyed_hash("unlearned", scope.tenant_id, fold(said).rstrip(" .!?"))
         for said in texts
         if said
     ]
@@ -327,17 +337,21 @@ async def embed_missing(core: Core, scope: Scope) -> None:
         Fact.user_id == scope.user_id,
         Fact.embedding.is_(None),
     )
-    async with core.db.tenant(scope.tenant_id) as tx:
-        # Under the lock: a commit that found this job waiting is read too, once it is through.
-        await lock_user(tx, scope)
-        rows = (await tx.execute(select(Fact.id, Fact.text).where(*without))).all()
-    vectors = await core.embedder.embed([row.text for row in rows])
-    async with core.db.tenant(scope.tenant_id) as tx:
-        # Several facts are written, as in any commit: without the lock the two could deadlock.
-        await lock_user(tx, scope)
-        for row, vector in zip(rows, vectors, strict=True):
-            await tx.execute(
-                update(Fact)
-                .where(*without, Fact.id == row.id)
-                .values(embedding=HalfVector(vector), embedding_model=core.embedder.name)
-            )
+    while True:
+        async with core.db.tenant(scope.tenant_id) as tx:
+            # Under the lock: a commit that found this job waiting is read too, once it is through.
+            await lock_user(tx, scope)
+            some = select(Fact.id, Fact.text).where(*without).limit(EMBEDDED_AT_ONCE)
+            rows = (await tx.execute(some)).all()
+        if not rows:
+            return
+        vectors = await core.embedder.embed([row.text for row in rows])
+        async with core.db.tenant(scope.tenant_id) as tx:
+            # Several facts are written, as in any commit: without it the two could deadlock.
+            await lock_user(tx, scope)
+            for row, vector in zip(rows, vectors, strict=True):
+                await tx.execute(
+                    update(Fact)
+                    .where(*without, Fact.id == row.id)
+                    .values(embedding=HalfVector(vector), embedding_model=core.embedder.name)
+                )

@@ -25,6 +25,8 @@ class Policy:
     session_cap: timedelta = timedelta(hours=8)
     max_facts_per_user: int = 500
     max_facts_per_day: int = 50
+    turn_retention: timedelta = timedelta(0)
+    """How long a turn is kept once it is extracted; zero: it is deleted at once."""
     blocked_categories: tuple[str, ...] = tuple(sorted(DEFAULT_BLOCKED))
     default_memory: Literal["on", "paused"] = "on"
     extraction_instructions: str | None = None

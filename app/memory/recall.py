@@ -48,7 +48,7 @@ select u.memory, u.epoch, coalesce(o.epoch, 0),
         where s.tenant_id = u.tenant_id and s.user_id = u.user_id and s.status <> 'done'
           and exists (select from message m
                       where m.tenant_id = s.tenant_id and m.user_id = s.user_id
-                        and m.session_id = s.id)),
+                        and m.session_id = s.id and m.extracted_at is null)),
        {ranking.NAME},
        (select b.answer from frozen_block b
         where b.tenant_id = u.tenant_id and b.user_id = u.user_id and b.session = %(session)s
@@ -318,7 +318,7 @@ def _values(core: Core, scope: Scope, question: Question) -> dict[str, Any]:
         "tenant": scope.tenant_id,
         "user_id": scope.user_id,
         "session": None if question.refresh else session,
-        "digest": incognito_digest(core, scope.user_id, session) if session else b"",
+        "digest": incognito_digest(core, scope.tenant_id, session) if session else b"",
     }
 
 

@@ -151,7 +151,7 @@ async def _settle(
     by = f"worker:{judge.name}"
     await keep_rulings(tx, scope, proposal.id, decided, facts, rulings.values())
     if decided.confirmed:
-        await merge(tx, scope, proposal, facts[decided.confirmed[0][0]], by)
+        await merge(tx, scope, proposal, decided.confirmed[0][0], by)
         return
     ended = [*decided.ended, *((proposal.id, winner, at) for _, winner, at in decided.history)]
     for old, successor, until in ended:
@@ -179,7 +179,7 @@ async def keep_rulings(
     await tx.flush()
 
 
-async def merge(tx: AsyncSession, scope: Scope, proposal: Proposal, older: Known, by: str) -> None:
+async def merge(tx: AsyncSession, scope: Scope, proposal: Proposal, older: UUID, by: str) -> None:
     """Let a fact go into an older one that says the same: its evidence and its pin move along."""
     await tx.execute(
         update(Evidence)
@@ -188,18 +188,18 @@ async def merge(tx: AsyncSession, scope: Scope, proposal: Proposal, older: Known
             Evidence.user_id == scope.user_id,
             Evidence.fact_id == proposal.id,
         )
-        .values(fact_id=older.id)
+        .values(fact_id=older)
     )
     gone = select(Fact.confirmations).where(_is(scope, proposal.id)).scalar_subquery()
     at = now(tx)
     await tx.execute(
         update(Fact)
-        .where(_is(scope, older.id))
+        .where(_is(scope, older))
         .values(
             confirmations=Fact.confirmations + gone + 1,
             last_confirmed_at=func.greatest(Fact.last_confirmed_at, proposal.said_at),
             pinned=Fact.pinned | literal(proposal.pinned),
         )
     )
-    await end(tx, scope, proposal.id, older.id, at=at, until=at)
-    await record_events(tx, scope, [(proposal.id, "superseded"), (older.id, "confirmed")], by)
+    await end(tx, scope, proposal.id, older, at=at, until=at)
+    await record_events(tx, scope, [(proposal.id, "superseded"), (older, "confirmed")], by)

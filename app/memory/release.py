@@ -84,7 +84,7 @@ async def _let_in(
     if not decided.confirmed:
         return fact
     older = known[decided.confirmed[0][0]]
-    await merge(tx, scope, proposal, older, by)
+    await merge(tx, scope, proposal, older.id, by)
     kept = await tx.get(Fact, (scope.tenant_id, scope.user_id, older.id))
     if kept is None:
         raise RuntimeError("a fact under the user's lock stays")

@@ -11,8 +11,9 @@ from app.db import now
 from app.memory import recall_log
 from app.memory.core import Core
 from app.memory.idempotency import KEPT_FOR
+from app.memory.policy import policy_of
 from app.memory.tenants import every_tenant
-from app.models import IdempotencyKey, SeenMessage
+from app.models import IdempotencyKey, Message, SeenMessage
 
 MESSAGE_IDS: Final = timedelta(days=30)
 RECALLS: Final = timedelta(days=30)
@@ -22,10 +23,17 @@ async def retain(core: Core) -> None:
     """Delete what is past its time, tenant by tenant, a transaction each."""
     for tenant_id in await every_tenant(core.db):
         async with core.db.tenant(tenant_id) as tx:
-            await _retain_of(tx, tenant_id)
+            await _retain_of(tx, core, tenant_id)
 
 
-async def _retain_of(tx: AsyncSession, tenant_id: UUID) -> None:
+async def _retain_of(tx: AsyncSession, core: Core, tenant_id: UUID) -> None:
+    policy = await policy_of(tx, core, tenant_id)
+    await tx.execute(
+        delete(Message).where(
+            Message.tenant_id == tenant_id,
+            Message.extracted_at <= now(tx) - policy.turn_retention,
+        )
+    )
     await tx.execute(
         delete(IdempotencyKey).where(
             IdempotencyKey.tenant_id == tenant_id, IdempotencyKey.created_at < now(tx) - KEPT_FOR

@@ -24,6 +24,7 @@ _POLICY = {
     "session_cap": "8h",
     "max_facts_per_user": 500,
     "max_facts_per_day": 50,
+    "turn_retention": "0s",
     "blocked_categories": [],
     "default_memory": "on",
     "extraction_instructions": None,
@@ -131,6 +132,15 @@ ROUTES = (
     ),
     Route("POST", f"{_ONE_FACT}/restore", "facts"),
     Route("DELETE", _ONE_FACT, "facts"),
+    Route("GET", f"{_USER}/export", "privacy", foreign=200),
+    Route("POST", f"{_USER}/merge", "privacy", {"into": "somebody else"}),
+    Route(
+        "POST",
+        f"{_USER}/import",
+        "privacy",
+        {"format": "usermem-export-1", "settings": {"memory": "on"}, "facts": []},
+        foreign=200,
+    ),
     Route("GET", f"{_USER}/settings", "privacy", foreign=200),
     Route(
         "PUT",
