@@ -8,11 +8,11 @@ from uuid import UUID
 from fastapi import Depends, Header, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.deps import CoreDep, CredentialDep
+from app.deps import CoreDep, CredentialDep, OwnerDep
 from app.errors import Invalid
 from app.memory.idempotency import Claim, Replay, claim, keep, release
 from app.memory.users import find_user
-from app.wire import Model, UserId
+from app.wire import Model
 
 _IDEMPOTENCY_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 
@@ -58,7 +58,7 @@ async def get_once(
     request: Request,
     core: CoreDep,
     credential: CredentialDep,
-    user: UserId,
+    owner: OwnerDep,
     idempotency_key: Annotated[str | None, Header()] = None,
 ) -> AsyncIterator[Once]:
     """Claim the request's key, or end the request with the answer kept for it."""
@@ -70,7 +70,7 @@ async def get_once(
     route = f"{request.method} {request.scope['route'].path}"
     # The session is part of what is asked, as the body is.
     asked = {"path": request.url.path, "body": await request.json()}
-    held = await claim(core, credential.tenant_id, user, route, idempotency_key, asked)
+    held = await claim(core, credential.tenant_id, owner, route, idempotency_key, asked)
     if isinstance(held, Replay):
         raise Replayed(held)
     once = Once(held)

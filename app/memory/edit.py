@@ -4,18 +4,18 @@ Every verb locks the user's row first, so a worker and a person never lose each 
 change that names a revision is refused when the fact has moved on meanwhile.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
-from app.errors import Conflict, Invalid, NotFound, Stale
+from app.errors import Conflict, Invalid, NotFound
 from app.llm import Kind, Verdict
 from app.memory.core import Core
 from app.memory.facts import (
@@ -25,8 +25,7 @@ from app.memory.facts import (
     get_fact,
     judge_for,
     require_on,
-    status_of,
-    with_status,
+    require_revision,
 )
 from app.memory.idempotency import forget_answers
 from app.memory.learn import commit, prepare, unlearned_digests
@@ -34,10 +33,11 @@ from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal, Ruling
 from app.memory.usage import spend
 from app.memory.users import drop_frozen, find_user, lock_user
+from app.memory.view import status_of, with_status
 from app.memory.write import end, record_events, to_verdict
 from app.models import Evidence, Fact, FactVerdict, Unlearned, User
 from app.rules import is_single_valued, subject_of
-from app.text import fingerprint
+from app.text import fingerprint, one_line
 
 _BY_HAND: Final = Verdict("CONTRADICTS", "corrected by hand")
 
@@ -58,10 +58,12 @@ async def change_fact(
     fact_id: UUID,
     change: Change,
     *,
-    revision: int,
+    revisions: Collection[int] | None,
     by: str,
 ) -> tuple[Fact, datetime]:
-    """Change a live fact of that revision; give it, or its successor when the text is new.
+    """Change a live fact of such a revision; give it, or its successor when the text is new.
+
+    None stands for any revision.
 
     Opens its own transactions, for a new text is embedded and judged in between. Raises
     `NotFound`, `Stale`, `Conflict` when the fact is not live, and `Invalid` for a text that the
@@ -70,11 +72,11 @@ async def change_fact(
     check_metadata(change.fields.get("extra", {}))
     async with core.db.tenant(tenant_id) as tx:
         scope, fact = await get_fact(tx, tenant_id, user, fact_id)
-        _require(fact, revision, now(tx))
-        if change.text is None:
+        _require(fact, revisions, now(tx))
+        if change.text is None or one_line(change.text) == fact.text:
             person = await _locked(tx, scope)
             _, fact = await get_fact(tx, tenant_id, user, fact_id)
-            _require(fact, revision, now(tx))
+            _require(fact, revisions, now(tx))
             await _change_in_place(tx, scope, person, fact, change.fields, by)
             return fact, now(tx)
         policy = await policy_of(tx, core, tenant_id)
@@ -91,7 +93,7 @@ async def change_fact(
     async with core.db.tenant(tenant_id) as tx:
         person = await _locked(tx, scope)
         _, fact = await get_fact(tx, tenant_id, user, fact_id)
-        _require(fact, revision, now(tx))
+        _require(fact, revisions, now(tx))
         await end(tx, scope, fact.id, proposal.id, at=now(tx), until=now(tx))
         outcome = await commit(tx, core, scope, prepared, by=by)
         await spend(tx, tenant_id, prepared.usage)
@@ -114,9 +116,8 @@ async def _locked(tx: AsyncSession, scope: Scope) -> User:
     return person
 
 
-def _require(fact: Fact, revision: int, at: datetime) -> None:
-    if fact.revision != revision:
-        raise Stale("The fact has changed since; read it again.")
+def _require(fact: Fact, revisions: Collection[int] | None, at: datetime) -> None:
+    require_revision(fact, revisions)
     if status_of(fact, at) != "live":
         raise Conflict("Only a live fact can be changed.", code="fact_not_live")
 
@@ -176,8 +177,9 @@ async def restore_fact(
 ) -> Fact:
     """Undo a supersession or a forgetting: the fact is live, and so is what had replaced it.
 
-    The verdicts that ended it are marked overturned. Joins the caller's transaction; raises
-    `NotFound`, or `Conflict` when it is live or in quarantine.
+    The verdicts that ended it are marked overturned, and evidence that had gone into another fact
+    comes back. One whose time was over is live without an end. Joins the caller's transaction;
+    raises `NotFound`, or `Conflict` when it is live or in quarantine.
     """
     scope, _ = await get_fact(tx, tenant_id, user, fact_id)
     person = await _locked(tx, scope)
@@ -185,23 +187,71 @@ async def restore_fact(
     if status_of(fact, now(tx)) not in {"superseded", "forgotten"}:
         raise Conflict("Only a superseded or forgotten fact can be restored.", code="fact_live")
     fact.revision += 1
+    if fact.expires_at is not None and fact.expires_at <= now(tx):
+        fact.expires_at = None
+    await _overturn(tx, scope, fact)
+    await _unmerge(tx, scope, fact)
     await revive(tx, scope, fact, by=by)
     if fact.superseded_at is not None:
         raise Conflict("The same fact is live already.", code="fact_live")
+    await drop_frozen(tx, person)
+    person.revision += 1
+    return fact
+
+
+async def _overturn(tx: AsyncSession, scope: Scope, fact: Fact) -> None:
+    """Mark what put the fact into history: verdicts against it, whichever of the two came first.
+
+    Those by which it superseded others stand.
+    """
+    superseded = await _predecessors(tx, scope, fact.id)
     await tx.execute(
         update(FactVerdict)
         .where(
             FactVerdict.tenant_id == scope.tenant_id,
             FactVerdict.user_id == scope.user_id,
-            FactVerdict.old_id == fact_id,
-            FactVerdict.verdict == "CONTRADICTS",
             FactVerdict.overturned_at.is_(None),
+            or_(
+                and_(FactVerdict.old_id == fact.id, FactVerdict.verdict == "CONTRADICTS"),
+                and_(
+                    FactVerdict.new_id == fact.id,
+                    FactVerdict.verdict == "CONTRADICTS",
+                    FactVerdict.old_id.not_in(superseded),
+                ),
+                # Merged into an older fact that says the same.
+                and_(
+                    FactVerdict.new_id == fact.id,
+                    FactVerdict.verdict == "DUPLICATE",
+                    FactVerdict.old_id == fact.superseded_by,
+                ),
+            ),
         )
         .values(overturned_at=now(tx))
     )
-    await drop_frozen(tx, person)
-    person.revision += 1
-    return fact
+
+
+async def _unmerge(tx: AsyncSession, scope: Scope, fact: Fact) -> None:
+    """Give the fact back the evidence that went with it into the one that said the same."""
+    moved = await tx.execute(
+        update(Evidence)
+        .where(
+            Evidence.tenant_id == scope.tenant_id,
+            Evidence.user_id == scope.user_id,
+            Evidence.merged_from == fact.id,
+        )
+        .values(fact_id=fact.id, merged_from=None)
+        .returning(Evidence.id)
+    )
+    if moved.all() and fact.superseded_by is not None:
+        await tx.execute(
+            update(Fact)
+            .where(
+                Fact.tenant_id == scope.tenant_id,
+                Fact.user_id == scope.user_id,
+                Fact.id == fact.superseded_by,
+            )
+            .values(confirmations=func.greatest(0, Fact.confirmations - fact.confirmations - 1))
+        )
 
 
 async def chain_of(tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID) -> Sequence[Fact]:
@@ -330,6 +380,8 @@ async def withdraw(
         if successor is None:
             await revive(tx, scope, row, by=by)
             restored += row.superseded_at is None
+        else:
+            await record_events(tx, scope, [(row.id, "relinked")], by)
     return restored
 
 
@@ -365,7 +417,9 @@ async def revive(tx: AsyncSession, scope: Scope, row: Fact, *, by: str) -> None:
     )
     same = next((rival for rival in rivals if rival.fingerprint == row.fingerprint), None)
     if same is not None:
-        row.superseded_by = same.id
+        began, same_began = row.valid_from or row.said_at, same.valid_from or same.said_at
+        row.superseded_by, row.valid_to = same.id, max(began, same_began)
+        await record_events(tx, scope, [(row.id, "relinked")], by)
         return
     if rivals:
         row.slot = None

@@ -37,6 +37,8 @@ class Known:
     valid_from: datetime | None = None
     superseded: bool = False
     superseded_by: UUID | None = None
+    is_new: bool = False
+    """Proposed in this commit, so that what follows in it may be a correction."""
 
     @property
     def begins_at(self) -> datetime:
@@ -183,6 +185,22 @@ def may_repeat(fact: Known, new: Proposal) -> bool:
     return 2 * len(mine & theirs) >= len(mine | theirs) > 0
 
 
+def _is_later(fact: Known, new: Proposal) -> bool:
+    """Tell whether a statement comes too late to change a fact that it contradicts.
+
+    The fact was said after it. Or both tell since when they hold, the fact's time began later, and
+    it was not said a moment ago: then the other would be its correction.
+    """
+    if fact.last_confirmed_at > new.said_at:
+        return True
+    return (
+        not fact.is_new
+        and fact.valid_from is not None
+        and new.valid_from is not None
+        and fact.valid_from > new.valid_from
+    )
+
+
 class _State:
     """The user's facts while proposals are settled one after the other."""
 
@@ -220,7 +238,7 @@ class _State:
             # A model's own words against the user's: a person decides.
             self.plan.quarantined.append(replace(new, quarantine=AGAINST_USER))
             return
-        later = [fact for fact in contradicted if fact.last_confirmed_at > new.said_at]
+        later = [fact for fact in contradicted if _is_later(fact, new)]
         if later:
             self._into_history(new, min(later, key=lambda fact: fact.begins_at))
             return
@@ -302,16 +320,19 @@ class _State:
             valid_from=new.valid_from,
             superseded=successor is not None,
             superseded_by=successor,
+            is_new=True,
         )
 
     def _into_history(self, new: Proposal, winner: Known) -> None:
         """Insert a late statement where its time puts it in the chain that ends in `winner`."""
         chain = self._chain(winner)
-        for fact in chain:
+        successor = next((fact for fact in chain if fact.begins_at > new.begins_at), winner)
+        before = [fact for fact in chain if fact.begins_at <= new.begins_at]
+        for fact in (*before[-1:], successor):
+            # Elsewhere in the chain the same words are of another time: Free, Pro, Free again.
             if fact.fingerprint == new.fingerprint:
                 self._confirm(fact, new)
                 return
-        successor = next((fact for fact in chain if fact.begins_at > new.begins_at), winner)
         self.plan.history.append((new, successor.id, max(successor.begins_at, new.begins_at)))
         for fact in chain:
             if fact.superseded_by == successor.id and fact.begins_at <= new.begins_at:

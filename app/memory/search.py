@@ -17,7 +17,7 @@ from app.db import Scope, now
 from app.errors import Invalid
 from app.llm import Kind
 from app.memory import guard, ranking
-from app.memory.core import Core
+from app.memory.core import Core, Person
 from app.memory.recall import embed, find_person
 from app.models import Fact
 from app.trip import Statement, statement, trip
@@ -49,6 +49,7 @@ _TIME: Final = """
 quarantined_at is null and forgotten_at is null
 and case when %(as_of)s::timestamptz is not null
   then coalesce(valid_from, said_at) <= %(as_of)s and (valid_to is null or valid_to > %(as_of)s)
+       and (expires_at is null or expires_at > %(as_of)s)
   else (superseded_at is null or %(include_superseded)s::boolean)
        and (expires_at is null or expires_at > now()) end
 """
@@ -112,10 +113,9 @@ async def search(core: Core, tenant_id: UUID, user: str, query: Query) -> Result
     Raises `Invalid` for a filter that has no meaning.
     """
     wanted = json.dumps(_conditions(query.metadata or {}))
-    person = await find_person(core, tenant_id, user)
+    person, is_on, name = await _find_person(core, tenant_id, user)
     ranked: list[tuple[Any, ...]] = []
     of = {"tenant": tenant_id, "user_id": person.user_id if person else None}
-    ((is_on, name),) = (await trip(core.db, tenant_id, (_PERSON, of)))[0] or [(False, None)]
     if is_on and query.query:
         search = await embed(core, query.query, name)
         values = {
@@ -143,6 +143,22 @@ async def search(core: Core, tenant_id: UUID, user: str, query: Query) -> Result
         return Results(
             [Found(facts[row[0]], *row[1:]) for row in ranked if row[0] in facts], now(tx)
         )
+
+
+async def _find_person(
+    core: Core, tenant_id: UUID, user: str
+) -> tuple[Person | None, bool, str | None]:
+    """Look a user up: whether memory is on, and the name. One who is unseen is None and off."""
+    for _ in range(2):  # the id of somebody erased and come back is known for a minute
+        person = await find_person(core, tenant_id, user)
+        if person is None:
+            break
+        of = {"tenant": tenant_id, "user_id": person.user_id}
+        (rows,) = await trip(core.db, tenant_id, (_PERSON, of))
+        if rows:
+            return person, *rows[0]
+        core.people.pop((tenant_id, user), None)
+    return None, False, None
 
 
 def _may_be_shown(fact: Fact) -> bool:
