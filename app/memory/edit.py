@@ -94,7 +94,8 @@ async def change_fact(
         person = await _locked(tx, scope)
         _, fact = await get_fact(tx, tenant_id, user, fact_id)
         _require(fact, revisions, now(tx))
-        await end(tx, scope, fact.id, proposal.id, at=now(tx), until=now(tx))
+        until = max(proposal.said_at, fact.valid_from or fact.said_at)
+        await end(tx, scope, fact.id, proposal.id, at=now(tx), until=until)
         outcome = await commit(tx, core, scope, prepared, by=by)
         await spend(tx, tenant_id, prepared.usage)
         successor = (*outcome.added, *outcome.confirmed)[0]
