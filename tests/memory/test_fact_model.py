@@ -5,7 +5,7 @@ copies all that it believes, and a question about the past is answered from the 
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -168,7 +168,7 @@ class Oracle:
         }
 
 
-def read(turns: list[Turn]) -> list[Candidate]:
+def read(turns: Sequence[Turn]) -> list[Candidate]:
     """Read "[since TIME] Plan is Pro." out of each turn."""
     found = []
     for turn in turns:
@@ -191,13 +191,13 @@ def _shown(at: datetime | None) -> str:
 class Life(RuleBasedStateMachine):
     """One user's life; the machine runs in a thread beside the event loop of the service."""
 
+    world: World
+    loop: asyncio.AbstractEventLoop
     facts = Bundle("facts")
 
-    def __init__(self, world: World, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.loop = loop
-        self.world = world
-        self.alice = self.do(world.tenant())
+        self.alice = self.do(self.world.tenant())
         self.oracle = Oracle()
         self.oracle.remember()
         self.said = 0
@@ -402,11 +402,10 @@ class Life(RuleBasedStateMachine):
 
 async def _live(world: World, **more: Any) -> None:
     core = reading(world.core, FakeExtractor(read), FakeJudge(one_value))
-    loop = asyncio.get_running_loop()
     async with world.over(core) as scripted:
         await asyncio.to_thread(
             run_state_machine_as_test,
-            lambda: Life(scripted, loop),
+            type("Scripted", (Life,), {"world": scripted, "loop": asyncio.get_running_loop()}),
             settings=settings(
                 deadline=None, suppress_health_check=list(HealthCheck), print_blob=True, **more
             ),

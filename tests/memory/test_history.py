@@ -1,12 +1,13 @@
 """Facts over time: what was true, what was believed, and statements that come late."""
 
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import permutations
 from typing import Any
 
 import pytest
 
-from app.llm import Pair, Relation
+from app.llm import Candidate, Pair, Relation, Turn
 from tests.api.test_errors import check_problem
 from tests.fakes import FakeExtractor, FakeJudge, candidate, drain, reading
 from tests.world import Caller
@@ -29,6 +30,10 @@ def _spoken(text: str) -> str:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat()
+
+
+def _only(said: Candidate) -> Callable[[Sequence[Turn]], Sequence[Candidate]]:
+    return lambda _: [said]
 
 
 async def _texts(alice: Caller, **params: Any) -> list[str]:
@@ -67,9 +72,7 @@ async def test_a_model_that_dates_each_statement_tells_the_same_story(alice: Cal
     for n in order:
         text, since = _PLANS[n]
         said = candidate(text, valid_from=datetime.fromisoformat(since))
-        core = reading(
-            alice.world.core, FakeExtractor(lambda _, said=said: [said]), FakeJudge("CONTRADICTS")
-        )
+        core = reading(alice.world.core, FakeExtractor(_only(said)), FakeJudge("CONTRADICTS"))
         await alice.post("/transcripts", {"messages": [{"role": "user", "content": text}]})
         await drain(alice.world, core)
     await _check_plans(alice)
