@@ -232,11 +232,9 @@ async def add_fact(
         require_on(locked)
         outcome = await commit(tx, core, scope, prepared, by=by)
         await spend(tx, tenant_id, prepared.usage)
-        if outcome.added:
-            locked.revision += 1
-            if scope.is_organization:
-                # Everybody's stable part holds what is new here.
-                await drop_frozen(tx, locked)
+        if scope.is_organization:
+            # Everybody's stable part holds what is new here.
+            await drop_frozen(tx, locked)
         kept = [*outcome.added, *outcome.quarantined, *outcome.confirmed]
         fact = await tx.get(Fact, (tenant_id, scope.user_id, kept[0]), populate_existing=True)
         if fact is None:
