@@ -11,6 +11,7 @@ from app.db import now
 from app.deps import CoreDep, CredentialDep, KeyedRoute, OwnerDep, Tx
 from app.errors import Stale, UsermemError
 from app.memory import edit
+from app.memory.undo import restore_fact
 from app.wire import FactId, Kind, Line, Metadata, Model, Time
 
 router = APIRouter(route_class=KeyedRoute)
@@ -118,5 +119,5 @@ async def history(owner: OwnerDep, fact: FactId, key: CredentialDep, tx: Tx) -> 
 )
 async def restore(owner: OwnerDep, fact: FactId, key: CredentialDep, tx: Tx) -> FactOut:
     """Undo a supersession or a forgetting."""
-    row = await edit.restore_fact(tx, key.tenant_id, owner, fact, by=f"key:{key.key_id}")
+    row = await restore_fact(tx, key.tenant_id, owner, fact, by=f"key:{key.key_id}")
     return FactOut.of(row, now(tx))

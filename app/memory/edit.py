@@ -1,4 +1,4 @@
-"""What a person does to facts: correct, pin, undo, delete. Each change is whole and under the lock.
+"""What a person does to facts: correct, pin, delete. Each change is whole and under the lock.
 
 Every verb locks the user's row first, so a worker and a person never lose each other's change; a
 change that names a revision is refused when the fact has moved on meanwhile.
@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy import delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -35,7 +35,7 @@ from app.memory.usage import spend
 from app.memory.users import drop_frozen, find_user, lock_user
 from app.memory.view import status_of, with_status
 from app.memory.write import end, record_events, to_verdict
-from app.models import Evidence, Fact, FactVerdict, Unlearned, User
+from app.models import Evidence, Fact, Unlearned, User
 from app.rules import is_single_valued, subject_of
 from app.text import fingerprint, one_line
 
@@ -74,7 +74,7 @@ async def change_fact(
         scope, fact = await get_fact(tx, tenant_id, user, fact_id)
         _require(fact, revisions, now(tx))
         if change.text is None or one_line(change.text) == fact.text:
-            person = await _locked(tx, scope)
+            person = await lock_owner(tx, scope)
             _, fact = await get_fact(tx, tenant_id, user, fact_id)
             _require(fact, revisions, now(tx))
             await _change_in_place(tx, scope, person, fact, change.fields, by)
@@ -91,7 +91,7 @@ async def change_fact(
         apart_from={fact.id},
     )
     async with core.db.tenant(tenant_id) as tx:
-        person = await _locked(tx, scope)
+        person = await lock_owner(tx, scope)
         _, fact = await get_fact(tx, tenant_id, user, fact_id)
         _require(fact, revisions, now(tx))
         until = max(proposal.said_at, fact.valid_from or fact.said_at)
@@ -108,7 +108,8 @@ async def change_fact(
         return kept, now(tx)
 
 
-async def _locked(tx: AsyncSession, scope: Scope) -> User:
+async def lock_owner(tx: AsyncSession, scope: Scope) -> User:
+    """Lock the user for a change of facts. Raises `NotFound`, or `Conflict` while memory is off."""
     person = await lock_user(tx, scope)
     if person is None:
         raise NotFound(NO_FACT)
@@ -171,96 +172,15 @@ async def _point_to(tx: AsyncSession, scope: Scope, old: UUID, successor: UUID) 
     )
 
 
-async def restore_fact(
-    tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID, *, by: str
-) -> Fact:
-    """Undo a supersession or a forgetting: the fact is live, and so is what had replaced it.
-
-    The verdicts that ended it are marked overturned, and evidence that had gone into another fact
-    comes back. One whose time was over is live without an end. Joins the caller's transaction;
-    raises `NotFound`, or `Conflict` when it is live or in quarantine.
-    """
-    scope, _ = await get_fact(tx, tenant_id, user, fact_id)
-    person = await _locked(tx, scope)
-    _, fact = await get_fact(tx, tenant_id, user, fact_id)
-    if status_of(fact, now(tx)) not in {"superseded", "forgotten"}:
-        raise Conflict("Only a superseded or forgotten fact can be restored.", code="fact_live")
-    fact.revision += 1
-    if fact.expires_at is not None and fact.expires_at <= now(tx):
-        fact.expires_at = None
-    await _overturn(tx, scope, fact)
-    await _unmerge(tx, scope, fact)
-    await revive(tx, scope, fact, by=by)
-    if fact.superseded_at is not None:
-        raise Conflict("The same fact is live already.", code="fact_live")
-    await drop_frozen(tx, person)
-    return fact
-
-
-async def _overturn(tx: AsyncSession, scope: Scope, fact: Fact) -> None:
-    """Mark what put the fact into history: verdicts against it, whichever of the two came first.
-
-    Those by which it superseded others stand.
-    """
-    superseded = await _predecessors(tx, scope, fact.id)
-    await tx.execute(
-        update(FactVerdict)
-        .where(
-            FactVerdict.tenant_id == scope.tenant_id,
-            FactVerdict.user_id == scope.user_id,
-            FactVerdict.overturned_at.is_(None),
-            or_(
-                and_(FactVerdict.old_id == fact.id, FactVerdict.verdict == "CONTRADICTS"),
-                and_(
-                    FactVerdict.new_id == fact.id,
-                    FactVerdict.verdict == "CONTRADICTS",
-                    FactVerdict.old_id.not_in(superseded),
-                ),
-                # Merged into an older fact that says the same.
-                and_(
-                    FactVerdict.new_id == fact.id,
-                    FactVerdict.verdict == "DUPLICATE",
-                    FactVerdict.old_id == fact.superseded_by,
-                ),
-            ),
-        )
-        .values(overturned_at=now(tx))
-    )
-
-
-async def _unmerge(tx: AsyncSession, scope: Scope, fact: Fact) -> None:
-    """Give the fact back the evidence that went with it into the one that said the same."""
-    moved = await tx.execute(
-        update(Evidence)
-        .where(
-            Evidence.tenant_id == scope.tenant_id,
-            Evidence.user_id == scope.user_id,
-            Evidence.merged_from == fact.id,
-        )
-        .values(fact_id=fact.id, merged_from=None)
-        .returning(Evidence.id)
-    )
-    if moved.all() and fact.superseded_by is not None:
-        await tx.execute(
-            update(Fact)
-            .where(
-                Fact.tenant_id == scope.tenant_id,
-                Fact.user_id == scope.user_id,
-                Fact.id == fact.superseded_by,
-            )
-            .values(confirmations=func.greatest(0, Fact.confirmations - fact.confirmations - 1))
-        )
-
-
 async def chain_of(tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID) -> Sequence[Fact]:
     """Give the facts that one superseded and was superseded by, itself too, oldest first."""
     scope, fact = await get_fact(tx, tenant_id, user, fact_id)
-    chain = await _predecessors(tx, scope, fact_id)
+    chain = await predecessors(tx, scope, fact_id)
     while fact.superseded_by is not None and fact.superseded_by not in chain:
         newer = await tx.get(Fact, (tenant_id, scope.user_id, fact.superseded_by))
         if newer is None:
             break
-        chain |= await _predecessors(tx, scope, newer.id)
+        chain |= await predecessors(tx, scope, newer.id)
         fact = newer
     return sorted(chain.values(), key=lambda row: (row.valid_from or row.said_at, row.created_at))
 
@@ -276,7 +196,7 @@ async def delete_fact(
     person = await lock_user(tx, scope) if scope else None
     if scope is None or person is None:
         raise NotFound(NO_FACT)
-    chain = await _predecessors(tx, scope, fact_id)
+    chain = await predecessors(tx, scope, fact_id)
     if not chain:
         raise NotFound(NO_FACT)
     quotes = await tx.scalars(
@@ -301,7 +221,7 @@ async def delete_fact(
     await drop_frozen(tx, person)
 
 
-async def _predecessors(tx: AsyncSession, scope: Scope, fact_id: UUID) -> dict[UUID, Fact]:
+async def predecessors(tx: AsyncSession, scope: Scope, fact_id: UUID) -> dict[UUID, Fact]:
     """Give the fact and all that it superseded, directly or not, by id."""
     chain: dict[UUID, Fact] = {}
     wave = Fact.id == fact_id
