@@ -62,6 +62,11 @@ class Scope:
     tenant_id: UUID
     user_id: UUID
 
+    @property
+    def is_organization(self) -> bool:
+        """Tell the tenant's reserved user, whose facts are the organization's."""
+        return self.user_id == self.tenant_id
+
 
 class Database:
     """The connections of one process. Open it once; close it at the end.

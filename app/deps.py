@@ -19,6 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.errors import Forbidden, NotFound, Unauthorized
 from app.memory.core import Core
 from app.memory.tenants import Credential, find_credential, parse_key
+from app.memory.users import ORGANIZATION
+from app.text import clean
 from app.wire import JsonRequest, check_query, decode_id
 
 REVOKED_WITHIN: Final = 55
@@ -41,6 +43,14 @@ def get_credential(request: Request) -> Credential:
 
 
 CredentialDep = Annotated[Credential, Depends(get_credential)]
+
+
+async def get_owner(request: Request) -> str:
+    """Give whose memory the path is about: a user's, or else the organization's."""
+    return cast("str", request.state.owner)
+
+
+OwnerDep = Annotated[str, Depends(get_owner)]
 
 
 async def get_transaction(core: CoreDep, credential: CredentialDep) -> AsyncIterator[AsyncSession]:
@@ -91,12 +101,32 @@ def _no_key() -> Unauthorized:
 _ELSEWHERE = (parameters.Path, parameters.Header, parameters.Cookie)
 
 
+class ByPrefix:
+    """Query parameters whose names go on after a prefix: their texts by the rest of the name."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    async def __call__(self, request: Request) -> dict[str, str]:
+        """Collect them."""
+        return {
+            clean(name.removeprefix(self.prefix)): clean(value)
+            for name, value in request.query_params.items()
+            if name.startswith(self.prefix)
+        }
+
+
 class StrictRoute(APIRoute):
     """A route that refuses query parameters it does not declare."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Wrap FastAPI's handler."""
         handle = super().get_route_handler()
+        prefixes = [
+            wanted.call.prefix
+            for wanted in self.dependant.dependencies
+            if isinstance(wanted.call, ByPrefix)
+        ]
         declared = {
             field.alias
             for field in get_flat_params(self.dependant)
@@ -105,7 +135,7 @@ class StrictRoute(APIRoute):
         }
 
         async def checked(request: Request) -> Response:
-            check_query(request.scope["query_string"], declared)
+            check_query(request.scope["query_string"], declared, prefixes)
             return await handle(request)
 
         return checked
@@ -121,6 +151,7 @@ class KeyedRoute(StrictRoute):
         """Wrap the strict handler."""
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
+        needs_body = self.body_field is not None and self.body_field.field_info.is_required()
         needs = next(
             (d.dependency for d in self.dependencies if isinstance(d.dependency, Needs)), None
         )
@@ -131,10 +162,12 @@ class KeyedRoute(StrictRoute):
             credential = await authenticate(request)
             authorize(credential, needs, request.path_params.get("user"))
             request.state.credential = credential
+            user = request.path_params.get("user")
+            request.state.owner = ORGANIZATION if user is None else _decoded(user)
             if self.reads_itself:
                 return await handle(request)
             strict = JsonRequest(request.scope, request.receive)
-            await strict.check(takes_body=takes_body)
+            await strict.check(takes_body=takes_body, needs_body=needs_body)
             return await handle(strict)
 
         return checked
@@ -166,11 +199,14 @@ def authorize(credential: Credential, needs: Needs, user: str | None) -> None:
         return
     if user is None:
         raise Forbidden("A key bound to one user can't be used here.", code="bound_key")
+    if _decoded(user) != credential.bound_to:
+        raise NotFound("There is no such user.")
+
+
+def _decoded(user: str) -> str:
     try:
-        is_other = decode_id(user) != credential.bound_to
+        return decode_id(user)
     except PydanticCustomError as error:
         raise RequestValidationError(
             [{"type": error.type, "loc": ("path", "user"), "msg": error.message()}]
         ) from None
-    if is_other:
-        raise NotFound("There is no such user.")

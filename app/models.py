@@ -312,7 +312,10 @@ def _fact_key(column: str = "fact_id", name: str | None = None) -> ForeignKeyCon
 
 
 class Evidence(OfUser, Base):
-    """Where the user said it: session, message and the quote that code found there."""
+    """Where the user said it: session, message and the quote that code found there.
+
+    `merged_from` names the fact that it came with, where that one went into another.
+    """
 
     __tablename__ = "evidence"
     __table_args__ = (
@@ -328,6 +331,7 @@ class Evidence(OfUser, Base):
     quote: Mapped[str]
     said_at: Mapped[datetime]
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    merged_from: Mapped[UUID | None]
 
 
 class FactVerdict(OfUser, Base):
@@ -353,16 +357,30 @@ class FactVerdict(OfUser, Base):
 
 
 class FactEvent(OfUser, Base):
-    """What happened to a fact, append-only: the source of history and of undo. Holds no text."""
+    """What happened to a fact, append-only: the source of history and of undo. Holds no text.
+
+    `status`, `valid_to` and `expires_at` are the fact's from then on, so that the newest event
+    before an instant tells what was believed. `n` orders the events of one transaction.
+    """
 
     __tablename__ = "fact_event"
-    __table_args__ = (_fact_key(), Index("ix_fact_event_fact", "tenant_id", "user_id", "fact_id"))
+    __table_args__ = (
+        _fact_key(),
+        CheckConstraint(
+            "status in ('live', 'superseded', 'quarantined', 'forgotten')", name="status"
+        ),
+        Index("ix_fact_event_fact", "tenant_id", "user_id", "fact_id", "at", "n"),
+    )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     fact_id: Mapped[UUID]
     at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    n: Mapped[int]
     what: Mapped[str]
     by: Mapped[str]
+    status: Mapped[str]
+    valid_to: Mapped[datetime | None]
+    expires_at: Mapped[datetime | None]
 
 
 class Unlearned(OfUser, Base):

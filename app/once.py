@@ -9,13 +9,13 @@ from uuid import UUID
 from fastapi import Depends, Header, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.deps import CoreDep, CredentialDep
+from app.deps import CoreDep, CredentialDep, OwnerDep
 from app.errors import Invalid
 from app.memory.core import Core
 from app.memory.idempotency import Claim, Replay, claim, keep, release
 from app.memory.tenants import Credential
 from app.memory.users import find_user
-from app.wire import Model, UserId
+from app.wire import Model
 
 _IDEMPOTENCY_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 
@@ -61,13 +61,13 @@ async def get_once(
     request: Request,
     core: CoreDep,
     credential: CredentialDep,
-    user: UserId,
+    owner: OwnerDep,
     idempotency_key: Annotated[str | None, Header()] = None,
 ) -> AsyncIterator[Once]:
     """Claim the request's key, or end the request with the answer kept for it."""
     # Without a key nothing needs to be known of the body.
     body = None if idempotency_key is None else await request.json()
-    async with once_for(request, core, credential, user, idempotency_key, body) as once:
+    async with once_for(request, core, credential, owner, idempotency_key, body) as once:
         yield once
 
 
@@ -76,7 +76,7 @@ async def once_for(
     request: Request,
     core: Core,
     credential: Credential,
-    user: str,
+    owner: str,
     idempotency_key: str | None,
     body: Any,
 ) -> AsyncIterator[Once]:
@@ -92,7 +92,7 @@ async def once_for(
     route = f"{request.method} {request.scope['route'].path}"
     # The session is part of what is asked, as the body is.
     asked = {"path": request.url.path, "body": body}
-    held = await claim(core, credential.tenant_id, user, route, idempotency_key, asked)
+    held = await claim(core, credential.tenant_id, owner, route, idempotency_key, asked)
     if isinstance(held, Replay):
         raise Replayed(held)
     once = Once(held)

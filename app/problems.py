@@ -3,6 +3,7 @@
 An answer names a field or a state and never repeats what was sent.
 """
 
+import re
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -79,7 +80,9 @@ async def _on_error(request: Request, error: UsermemError) -> JSONResponse:
 
 async def _on_invalid(request: Request, error: RequestValidationError) -> JSONResponse:
     """Name the fields and what is wrong with them, never what was in them."""
-    problems = [f"{_name(item['loc'])}: {item['msg']}" for item in error.errors()[:5]]
+    # A place that two parts of a route look at is wrong but once.
+    told = dict.fromkeys(f"{_name(item['loc'])}: {item['msg']}" for item in error.errors())
+    problems = list(told)[:5]
     codes = {item["type"] for item in error.errors()}
     code = next((code for code in _OWN_CODES if code in codes), "invalid")
     return problem(request, 422, "Unprocessable content", code, "; ".join(problems) + ".")
@@ -92,7 +95,7 @@ def _name(place: tuple[Any, ...]) -> str:
 
 
 def _is_plain(part: str) -> bool:
-    return len(part) <= 64 and part.isascii() and part.replace("_", "").isalnum()
+    return len(part) <= 64 and part.isascii() and re.fullmatch(r"\w+(\.\w+)*", part) is not None
 
 
 async def _on_http(request: Request, error: HTTPException) -> JSONResponse:

@@ -29,7 +29,7 @@ MAX_DEPTH: Final = 32
 MAX_METADATA: Final = 16 * 1024
 
 _RFC3339 = re.compile(
-    r"\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?"
+    r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?"
     r"(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)",
     re.ASCII,
 )
@@ -177,16 +177,22 @@ def prefers(media_type: str, accept: str, *, to: str) -> bool:
     return wish > 0 and wish >= wishes.get(to, 0.0)
 
 
-def check_query(query: bytes, declared: Collection[str]) -> None:
-    """Refuse a query string that is not UTF-8, names what is not declared, or repeats a name."""
+def check_query(query: bytes, declared: Collection[str], prefixes: Collection[str] = ()) -> None:
+    """Refuse a query string that is not UTF-8, names what is not declared, or repeats a name.
+
+    Declared are also the names that go on after one of the prefixes.
+    """
     try:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict")
     except UnicodeError:
         raise Malformed("The query string is not percent-encoded UTF-8.") from None
     seen: set[str] = set()
     for name, _ in pairs:
-        if name not in declared or name in seen:
-            problem = "is given twice" if name in declared else "there is no such parameter"
+        known = name in declared or any(
+            name.startswith(prefix) and name != prefix for prefix in prefixes
+        )
+        if not known or name in seen:
+            problem = "is given twice" if known else "there is no such parameter"
             raise RequestValidationError(
                 [{"type": "query_parameter", "loc": ("query", name), "msg": problem}]
             )
@@ -256,12 +262,11 @@ class JsonRequest(Request):
             self._json = parse_json(await self.body())
         return self._json
 
-    async def check(self, *, takes_body: bool) -> None:
-        """Refuse a body that can't be read as JSON, and one that is not empty where none is due.
-
-        Whether a body that is due may be absent is the route's to judge.
-        """
+    async def check(self, *, takes_body: bool, needs_body: bool) -> None:
+        """Refuse a body that can't be read as JSON, and one that is not empty where none is due."""
         if not await self.body():
+            if needs_body:
+                raise Malformed("The body is empty; JSON is needed.")
             return
         media_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type != "application/json":

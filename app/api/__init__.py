@@ -4,6 +4,7 @@ from fastapi import APIRouter
 
 from app.api import (
     audits,
+    edit,
     facts,
     health,
     memory,
@@ -20,7 +21,8 @@ router = APIRouter()
 router.include_router(memory.router)  # /v1/users/{user}/memory
 router.include_router(sessions.router)  # /v1/users/{user}/sessions, /v1/users/{user}/transcripts
 router.include_router(search.router)  # /v1/users/{user}/search, /v1/recalls
-router.include_router(facts.router)  # /v1/users/{user}/facts
+router.include_router(facts.router)  # /v1/users/{user}/facts, /v1/organization/facts
+router.include_router(edit.router)  # the same: correct, undo, delete
 router.include_router(users.router)  # /v1/users/{user}/settings
 router.include_router(portability.router)  # /v1/users/{user}/export, /v1/users/{user}/merge
 router.include_router(portability.uploads)  # /v1/users/{user}/import

@@ -15,7 +15,7 @@ class SuspectOut(Model):
     """A live fact, and the phrase it resembles, or `guard:` and why it would not get in today."""
 
     fact: FactOut
-    user: str
+    user: str | None
     phrase: str
     score: float
 

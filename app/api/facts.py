@@ -1,35 +1,58 @@
-"""Facts one by one: list, write, read, explain, delete."""
+"""Facts of a user, and by the same calls the organization's: list, write, read, explain."""
 
-import re
+from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import now
-from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
-from app.errors import Stale, UsermemError
-from app.memory import edit, facts
+from app.deps import ByPrefix, CoreDep, CredentialDep, KeyedRoute, Needs, OwnerDep, Tx
+from app.memory import facts
+from app.memory.view import View, status_of
 from app.models import Fact
 from app.once import OnceDep
 from app.wire import FactId, Kind, Limit, Line, Metadata, Model, Time, UserId
 
-router = APIRouter(prefix="/v1/users/{user:id}/facts", route_class=KeyedRoute, tags=["facts"])
-_facts = Depends(Needs("facts"))
+router = APIRouter(route_class=KeyedRoute)
+
+_Handler = TypeVar("_Handler", bound=Callable[..., Any])
+
+
+async def _named(_user: UserId) -> None:
+    """Document the user of the path; `OwnerDep` gives whose facts they are."""
+
+
+def for_users_and_organization(
+    router: APIRouter, method: str, path: str, **options: Any
+) -> Callable[[_Handler], _Handler]:
+    """Serve the same call under a user's facts and under the organization's.
+
+    Everybody with the scope `facts` may read the latter; `admin` alone changes them.
+    """
+
+    def register(handler: _Handler) -> _Handler:
+        for prefix, scope, named in (
+            ("/v1/users/{user:id}/facts", "facts", [Depends(_named)]),
+            ("/v1/organization/facts", "facts" if method == "GET" else "admin", []),
+        ):
+            router.add_api_route(
+                prefix + path,
+                handler,
+                methods=[method],
+                dependencies=[Depends(Needs(scope)), *named],
+                tags=["facts" if named else "organization"],
+                **options,
+            )
+        return handler
+
+    return register
+
 
 Status = Literal["live", "superseded", "quarantined", "expired", "forgotten"]
-
-
-_REVISION = re.compile(r'"(\d{1,9})"')
-
-
-class PreconditionRequired(UsermemError):  # noqa: N818 - named as the answer is
-    """The request must name the revision that it changes."""
-
-    status, title, code = 428, "Precondition required", "precondition_required"
 
 
 class FactOut(Model):
@@ -60,7 +83,7 @@ class FactOut(Model):
     def of(cls, fact: Fact, at: datetime) -> "FactOut":
         """Show a stored fact as it stands at this time."""
         shown = {name: getattr(fact, name) for name in cls.model_fields if hasattr(Fact, name)}
-        return cls(**{**shown, "metadata": fact.extra, "status": facts.status_of(fact, at)})
+        return cls(**{**shown, "metadata": fact.extra, "status": status_of(fact, at)})
 
 
 class FactPage(Model):
@@ -81,20 +104,30 @@ class FactIn(Model):
     metadata: Metadata | None = None
 
 
-class FactPatch(Model):
-    """What to change of a fact; what isn't named stays."""
+_STATUSES = Literal["live", "superseded", "quarantined", "expired", "forgotten", "all"]
+_BY_METADATA = {
+    "name": "metadata.KEY",
+    "in": "query",
+    "schema": {"type": "string"},
+    "description": "The value of a top-level key of `metadata`; for several, all must be equal. "
+    "What spells a JSON number, `true`, `false` or `null` means that or the string of these "
+    "characters: `9` finds 9 and '9'. In double quotes it is the string alone.",
+}
 
-    text: Annotated[Line, Field(min_length=1)] | None = None
-    kind: Kind | None = None
-    pinned: Annotated[bool | None, Field(strict=True)] = None
-    expires_at: Time | None = None
-    metadata: Metadata | None = None
 
+class ViewIn:
+    """Which facts to list, and of which time. Not a model: its fields come from the query."""
 
-class FactChain(Model):
-    """A fact's history, oldest first."""
-
-    items: list[FactOut]
+    def __init__(
+        self,
+        status: Annotated[
+            _STATUSES | None, Query(description="Default: `live`, unless a time is given.")
+        ] = None,
+        kind: Kind | None = None,
+        as_of: Annotated[Time | None, Query(description="What was true then.")] = None,
+        known_at: Annotated[Time | None, Query(description="What the store believed then.")] = None,
+    ) -> None:
+        self.status, self.kind, self.as_of, self.known_at = status, kind, as_of, known_at
 
 
 class WrittenOut(Model):
@@ -154,40 +187,33 @@ class WhyOut(Model):
 
 
 _STATUS_CODES = {"added": 201, "duplicate": 200, "quarantined": 202}
-_TAGGED: dict[str, Any] = {"headers": {"ETag": {"schema": {"type": "string"}}}}
+TAGGED: dict[str, Any] = {"headers": {"ETag": {"schema": {"type": "string"}}}}
 
 
-@router.get("", dependencies=[_facts])
+@for_users_and_organization(router, "GET", "", openapi_extra={"parameters": [_BY_METADATA]})
 async def list_facts(
-    user: UserId,
+    owner: OwnerDep,
     core: CoreDep,
     key: CredentialDep,
     tx: Tx,
-    status: Status | Literal["all"] = "live",
-    kind: Kind | None = None,
+    view: Annotated[ViewIn, Depends()],
+    metadata: Annotated[dict[str, str], Depends(ByPrefix("metadata."))],
     limit: Limit = 50,
     cursor: str | None = None,
 ) -> FactPage:
-    """List a user's facts."""
-    page = await facts.list_facts(
-        tx,
-        core,
-        key.tenant_id,
-        user,
-        status=status,
-        kind=kind,
-        limit=limit,
-        after=cursor,
-    )
+    """List facts, newest first, each as it stands now."""
+    wanted = View(view.status, view.kind, view.as_of, view.known_at, metadata)
+    page = await facts.list_facts(tx, core, key.tenant_id, owner, wanted, limit=limit, after=cursor)
     return FactPage(
         items=[FactOut.of(fact, now(tx)) for fact in page.items], next_cursor=page.next_cursor
     )
 
 
-@router.post(
+@for_users_and_organization(
+    router,
+    "POST",
     "",
     status_code=201,
-    dependencies=[_facts],
     responses={
         200: {"model": WrittenOut, "description": "The same fact is there; it is confirmed"},
         202: {"model": WrittenOut, "description": "The fact waits in quarantine"},
@@ -195,7 +221,7 @@ async def list_facts(
     },
 )
 async def add_fact(
-    user: UserId,
+    owner: OwnerDep,
     body: FactIn,
     core: CoreDep,
     key: CredentialDep,
@@ -215,29 +241,29 @@ async def add_fact(
     async def settle(tx: AsyncSession, written: facts.Written) -> None:
         status = _STATUS_CODES[written.verdict]
         answer = WrittenOut.of(written, now(tx))
-        await once.keep(tx, user, status, answer, fact_id=written.fact.id)
+        await once.keep(tx, owner, status, answer, fact_id=written.fact.id)
 
     written, at = await facts.add_fact(
-        core, key.tenant_id, user, new, source="api", by=f"key:{key.key_id}", settle=settle
+        core, key.tenant_id, owner, new, source="api", by=f"key:{key.key_id}", settle=settle
     )
     response.status_code = _STATUS_CODES[written.verdict]
     return WrittenOut.of(written, at)
 
 
-@router.get("/{fact}", dependencies=[_facts], responses={200: _TAGGED})
+@for_users_and_organization(router, "GET", "/{fact}", responses={200: TAGGED})
 async def get_fact(
-    user: UserId, fact: FactId, key: CredentialDep, tx: Tx, response: Response
+    owner: OwnerDep, fact: FactId, key: CredentialDep, tx: Tx, response: Response
 ) -> FactOut:
     """Read one fact."""
-    _, row = await facts.get_fact(tx, key.tenant_id, user, fact)
+    _, row = await facts.get_fact(tx, key.tenant_id, owner, fact)
     response.headers["ETag"] = f'"{row.revision}"'
     return FactOut.of(row, now(tx))
 
 
-@router.get("/{fact}/why", dependencies=[_facts])
-async def why(user: UserId, fact: FactId, key: CredentialDep, tx: Tx) -> WhyOut:
+@for_users_and_organization(router, "GET", "/{fact}/why")
+async def why(owner: OwnerDep, fact: FactId, key: CredentialDep, tx: Tx) -> WhyOut:
     """Tell why a fact is believed."""
-    found = await facts.explain(tx, key.tenant_id, user, fact)
+    found = await facts.explain(tx, key.tenant_id, owner, fact)
     return WhyOut(
         fact=FactOut.of(found.fact, now(tx)),
         evidence=[
@@ -264,79 +290,3 @@ async def why(user: UserId, fact: FactId, key: CredentialDep, tx: Tx) -> WhyOut:
         ],
         events=[EventOut.model_validate(row) for row in found.events],
     )
-
-
-@router.delete("/{fact}", status_code=204, dependencies=[_facts])
-async def delete_fact(
-    user: UserId, fact: FactId, core: CoreDep, key: CredentialDep, tx: Tx
-) -> None:
-    """Erase a fact with its evidence and what it had superseded; it is not learned again."""
-    await edit.delete_fact(tx, core, key.tenant_id, user, fact)
-
-
-def revision_of(if_match: str | None) -> int:
-    """Read the revision out of `If-Match`. Raises `PreconditionRequired` or `Stale`."""
-    if if_match is None:
-        raise PreconditionRequired("Send the fact's revision as If-Match, as its ETag gives it.")
-    match = _REVISION.fullmatch(if_match.strip())
-    if match is None:
-        raise Stale("If-Match names no revision of this fact.")
-    return int(match[1])
-
-
-@router.patch(
-    "/{fact}",
-    dependencies=[_facts],
-    responses={
-        200: _TAGGED,
-        409: {"description": "The fact is not live, or the user's memory is paused"},
-        412: {"description": "The fact has another revision"},
-        428: {"description": "If-Match is missing"},
-    },
-)
-async def change_fact(
-    user: UserId,
-    fact: FactId,
-    body: FactPatch,
-    core: CoreDep,
-    key: CredentialDep,
-    response: Response,
-    if_match: Annotated[str | None, Header()] = None,
-) -> FactOut:
-    """Correct a fact: a new text makes a successor, the rest changes in place."""
-    named = body.model_dump(exclude_unset=True)
-    text = named.pop("text", None)
-    if "metadata" in named:
-        named["extra"] = named.pop("metadata") or {}
-    for name in ("kind", "pinned"):
-        if named.get(name, ...) is None:
-            del named[name]
-    row, at = await edit.change_fact(
-        core,
-        key.tenant_id,
-        user,
-        fact,
-        edit.Change(text, named),
-        revision=revision_of(if_match),
-        by=f"key:{key.key_id}",
-    )
-    response.headers["ETag"] = f'"{row.revision}"'
-    return FactOut.of(row, at)
-
-
-@router.get("/{fact}/history", dependencies=[_facts])
-async def history(user: UserId, fact: FactId, key: CredentialDep, tx: Tx) -> FactChain:
-    """List what a fact replaced and was replaced by, oldest first."""
-    chain = await edit.chain_of(tx, key.tenant_id, user, fact)
-    return FactChain(items=[FactOut.of(row, now(tx)) for row in chain])
-
-
-@router.post(
-    "/{fact}/restore",
-    dependencies=[_facts],
-    responses={409: {"description": "The fact is live, or the user's memory is paused"}},
-)
-async def restore(user: UserId, fact: FactId, key: CredentialDep, tx: Tx) -> FactOut:
-    """Undo a supersession or a forgetting."""
-    row = await edit.restore_fact(tx, key.tenant_id, user, fact, by=f"key:{key.key_id}")
-    return FactOut.of(row, now(tx))

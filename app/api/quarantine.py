@@ -6,7 +6,8 @@ from fastapi import APIRouter, Depends, Header, Response
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from app.api.facts import FactOut, revision_of
+from app.api.edit import revisions_of
+from app.api.facts import FactOut
 from app.db import now
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.memory import quarantine
@@ -18,9 +19,9 @@ _admin = Depends(Needs("admin"))
 
 
 class HeldOut(FactOut):
-    """A fact in quarantine, and whom it is about."""
+    """A fact in quarantine, and whom it is about; null is the organization."""
 
-    user: str
+    user: str | None
 
 
 class HeldPage(Model):
@@ -86,7 +87,7 @@ async def release_fact(
 ) -> FactOut:
     """Release a fact of that revision: it is judged as if it had just been said."""
     row, at = await release(
-        core, key.tenant_id, fact, revision=revision_of(if_match), by=f"key:{key.key_id}"
+        core, key.tenant_id, fact, revisions=revisions_of(if_match), by=f"key:{key.key_id}"
     )
     response.headers["ETag"] = f'"{row.revision}"'
     return FactOut.of(row, at)

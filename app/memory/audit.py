@@ -70,7 +70,7 @@ class Suspect:
     """A live fact worth a look: `phrase` is what it resembles, or `guard:` and the reason."""
 
     fact: Fact
-    user: str
+    user: str | None
     phrase: str
     score: float
 

@@ -1,10 +1,10 @@
-"""What a person does to facts: correct, pin, undo, delete. Each change is whole and under the lock.
+"""What a person does to facts: correct, pin, delete. Each change is whole and under the lock.
 
 Every verb locks the user's row first, so a worker and a person never lose each other's change; a
 change that names a revision is refused when the fact has moved on meanwhile.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
-from app.errors import Conflict, Invalid, NotFound, Stale
+from app.errors import Conflict, Invalid, NotFound
 from app.llm import Kind, Verdict
 from app.memory.core import Core
 from app.memory.facts import (
@@ -25,8 +25,7 @@ from app.memory.facts import (
     get_fact,
     judge_for,
     require_on,
-    status_of,
-    with_status,
+    require_revision,
 )
 from app.memory.idempotency import forget_answers
 from app.memory.learn import commit, prepare, unlearned_digests
@@ -34,10 +33,11 @@ from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal, Ruling
 from app.memory.usage import spend
 from app.memory.users import drop_frozen, find_user, lock_user
+from app.memory.view import status_of, with_status
 from app.memory.write import end, record_events, to_verdict
-from app.models import Evidence, Fact, FactVerdict, Unlearned, User
+from app.models import Evidence, Fact, Unlearned, User
 from app.rules import is_single_valued, subject_of
-from app.text import fingerprint
+from app.text import fingerprint, one_line
 
 _BY_HAND: Final = Verdict("CONTRADICTS", "corrected by hand")
 
@@ -58,10 +58,12 @@ async def change_fact(
     fact_id: UUID,
     change: Change,
     *,
-    revision: int,
+    revisions: Collection[int] | None,
     by: str,
 ) -> tuple[Fact, datetime]:
-    """Change a live fact of that revision; give it, or its successor when the text is new.
+    """Change a live fact of such a revision; give it, or its successor when the text is new.
+
+    None stands for any revision.
 
     Opens its own transactions, for a new text is embedded and judged in between. Raises
     `NotFound`, `Stale`, `Conflict` when the fact is not live, and `Invalid` for a text that the
@@ -70,11 +72,11 @@ async def change_fact(
     check_metadata(change.fields.get("extra", {}))
     async with core.db.tenant(tenant_id) as tx:
         scope, fact = await get_fact(tx, tenant_id, user, fact_id)
-        _require(fact, revision, now(tx))
-        if change.text is None:
-            person = await _locked(tx, scope)
+        _require(fact, revisions, now(tx))
+        if change.text is None or one_line(change.text) == fact.text:
+            person = await lock_owner(tx, scope)
             _, fact = await get_fact(tx, tenant_id, user, fact_id)
-            _require(fact, revision, now(tx))
+            _require(fact, revisions, now(tx))
             await _change_in_place(tx, scope, person, fact, change.fields, by)
             return fact, now(tx)
         policy = await policy_of(tx, core, tenant_id)
@@ -89,10 +91,11 @@ async def change_fact(
         apart_from={fact.id},
     )
     async with core.db.tenant(tenant_id) as tx:
-        person = await _locked(tx, scope)
+        person = await lock_owner(tx, scope)
         _, fact = await get_fact(tx, tenant_id, user, fact_id)
-        _require(fact, revision, now(tx))
-        await end(tx, scope, fact.id, proposal.id, at=now(tx), until=now(tx))
+        _require(fact, revisions, now(tx))
+        until = max(proposal.said_at, fact.valid_from or fact.said_at)
+        await end(tx, scope, fact.id, proposal.id, at=now(tx), until=until)
         outcome = await commit(tx, core, scope, prepared, by=by)
         await spend(tx, tenant_id, prepared.usage)
         successor = (*outcome.added, *outcome.confirmed)[0]
@@ -105,7 +108,8 @@ async def change_fact(
         return kept, now(tx)
 
 
-async def _locked(tx: AsyncSession, scope: Scope) -> User:
+async def lock_owner(tx: AsyncSession, scope: Scope) -> User:
+    """Lock the user for a change of facts. Raises `NotFound`, or `Conflict` while memory is off."""
     person = await lock_user(tx, scope)
     if person is None:
         raise NotFound(NO_FACT)
@@ -113,9 +117,8 @@ async def _locked(tx: AsyncSession, scope: Scope) -> User:
     return person
 
 
-def _require(fact: Fact, revision: int, at: datetime) -> None:
-    if fact.revision != revision:
-        raise Stale("The fact has changed since; read it again.")
+def _require(fact: Fact, revisions: Collection[int] | None, at: datetime) -> None:
+    require_revision(fact, revisions)
     if status_of(fact, at) != "live":
         raise Conflict("Only a live fact can be changed.", code="fact_not_live")
 
@@ -169,47 +172,15 @@ async def _point_to(tx: AsyncSession, scope: Scope, old: UUID, successor: UUID) 
     )
 
 
-async def restore_fact(
-    tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID, *, by: str
-) -> Fact:
-    """Undo a supersession or a forgetting: the fact is live, and so is what had replaced it.
-
-    The verdicts that ended it are marked overturned. Joins the caller's transaction; raises
-    `NotFound`, or `Conflict` when it is live or in quarantine.
-    """
-    scope, _ = await get_fact(tx, tenant_id, user, fact_id)
-    person = await _locked(tx, scope)
-    _, fact = await get_fact(tx, tenant_id, user, fact_id)
-    if status_of(fact, now(tx)) not in {"superseded", "forgotten"}:
-        raise Conflict("Only a superseded or forgotten fact can be restored.", code="fact_live")
-    fact.revision += 1
-    await revive(tx, scope, fact, by=by)
-    if fact.superseded_at is not None:
-        raise Conflict("The same fact is live already.", code="fact_live")
-    await tx.execute(
-        update(FactVerdict)
-        .where(
-            FactVerdict.tenant_id == scope.tenant_id,
-            FactVerdict.user_id == scope.user_id,
-            FactVerdict.old_id == fact_id,
-            FactVerdict.verdict == "CONTRADICTS",
-            FactVerdict.overturned_at.is_(None),
-        )
-        .values(overturned_at=now(tx))
-    )
-    await drop_frozen(tx, person)
-    return fact
-
-
 async def chain_of(tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID) -> Sequence[Fact]:
     """Give the facts that one superseded and was superseded by, itself too, oldest first."""
     scope, fact = await get_fact(tx, tenant_id, user, fact_id)
-    chain = await _predecessors(tx, scope, fact_id)
+    chain = await predecessors(tx, scope, fact_id)
     while fact.superseded_by is not None and fact.superseded_by not in chain:
         newer = await tx.get(Fact, (tenant_id, scope.user_id, fact.superseded_by))
         if newer is None:
             break
-        chain |= await _predecessors(tx, scope, newer.id)
+        chain |= await predecessors(tx, scope, newer.id)
         fact = newer
     return sorted(chain.values(), key=lambda row: (row.valid_from or row.said_at, row.created_at))
 
@@ -225,7 +196,7 @@ async def delete_fact(
     person = await lock_user(tx, scope) if scope else None
     if scope is None or person is None:
         raise NotFound(NO_FACT)
-    chain = await _predecessors(tx, scope, fact_id)
+    chain = await predecessors(tx, scope, fact_id)
     if not chain:
         raise NotFound(NO_FACT)
     quotes = await tx.scalars(
@@ -250,7 +221,7 @@ async def delete_fact(
     await drop_frozen(tx, person)
 
 
-async def _predecessors(tx: AsyncSession, scope: Scope, fact_id: UUID) -> dict[UUID, Fact]:
+async def predecessors(tx: AsyncSession, scope: Scope, fact_id: UUID) -> dict[UUID, Fact]:
     """Give the fact and all that it superseded, directly or not, by id."""
     chain: dict[UUID, Fact] = {}
     wave = Fact.id == fact_id
@@ -326,6 +297,8 @@ async def withdraw(
         if successor is None:
             await revive(tx, scope, row, by=by)
             restored += row.superseded_at is None
+        else:
+            await record_events(tx, scope, [(row.id, "relinked")], by)
     return restored
 
 
@@ -361,7 +334,9 @@ async def revive(tx: AsyncSession, scope: Scope, row: Fact, *, by: str) -> None:
     )
     same = next((rival for rival in rivals if rival.fingerprint == row.fingerprint), None)
     if same is not None:
-        row.superseded_by = same.id
+        began, same_began = row.valid_from or row.said_at, same.valid_from or same.said_at
+        row.superseded_by, row.valid_to = same.id, max(began, same_began)
+        await record_events(tx, scope, [(row.id, "relinked")], by)
         return
     if rivals:
         row.slot = None

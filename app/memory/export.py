@@ -19,8 +19,8 @@ from sqlalchemy import ColumnElement, RowMapping, Select, and_, bindparam, case,
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Base, Database
-from app.memory.facts import Status, with_status
 from app.memory.users import find_user, read_settings
+from app.memory.view import Status, with_status
 from app.models import (
     ApiKey,
     Evidence,

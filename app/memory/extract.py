@@ -177,7 +177,8 @@ async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
             turns=[Turn(n, m.text, m.said_at) for n, m in enumerate(messages, 1)],
             messages=messages,
             known=known,
-            served=await fingerprints(tx, scope),
+            served=await fingerprints(tx, scope)
+            | await fingerprints(tx, Scope(scope.tenant_id, scope.tenant_id)),
             policy=policy,
         )
 

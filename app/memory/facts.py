@@ -1,19 +1,19 @@
-"""Facts one by one: read, list, explain, write, delete. What a person does to them is by hand here.
+"""Facts one by one: read, list, explain, write.
 
 Every change locks the user's row first, so that a worker and a person never lose each other's edit.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, and_, or_, select, tuple_
+from sqlalchemy import and_, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
-from app.errors import Conflict, Invalid, NotFound
+from app.errors import Conflict, Invalid, NotFound, Stale
 from app.llm import Judge, Kind
 from app.memory import cursor, guard
 from app.memory.core import Core
@@ -22,13 +22,13 @@ from app.memory.learn import commit, prepare
 from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal
 from app.memory.usage import over_budget, spend
-from app.memory.users import ensure_user, find_user, lock_user
+from app.memory.users import drop_frozen, ensure_user, find_user, lock_user
+from app.memory.view import View, seen
 from app.memory.write import Outcome
 from app.models import Evidence, Fact, FactEvent, FactVerdict, Session, User
 from app.rules import is_single_valued, subject_of
 from app.text import fingerprint, one_line
 
-Status = Literal["live", "superseded", "quarantined", "expired", "forgotten"]
 Source = Literal["api", "page", "mcp", "import"]
 
 NO_FACT = "There is no such fact."
@@ -69,34 +69,6 @@ class Why:
     events: Sequence[FactEvent]
 
 
-def status_of(fact: Fact, at: datetime) -> Status:
-    """Give the one status that the API shows for a fact."""
-    if fact.quarantined_at is not None:
-        return "quarantined"
-    if fact.forgotten_at is not None:
-        return "forgotten"
-    if fact.superseded_at is not None:
-        return "superseded"
-    if fact.expires_at is not None and fact.expires_at <= at:
-        return "expired"
-    return "live"
-
-
-def with_status(status: Status | Literal["all"], at: datetime) -> ColumnElement[bool]:
-    """Select facts of a status; the mirror of `status_of`."""
-    served = and_(Fact.quarantined_at.is_(None), Fact.forgotten_at.is_(None))
-    current = and_(served, Fact.superseded_at.is_(None))
-    unexpired = or_(Fact.expires_at.is_(None), Fact.expires_at > at)
-    return {
-        "all": Fact.id.is_not(None),
-        "live": and_(current, unexpired),
-        "expired": and_(current, ~unexpired),
-        "superseded": and_(served, Fact.superseded_at.is_not(None)),
-        "forgotten": and_(Fact.forgotten_at.is_not(None), Fact.quarantined_at.is_(None)),
-        "quarantined": Fact.quarantined_at.is_not(None),
-    }[status]
-
-
 async def get_fact(
     tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID
 ) -> tuple[Scope, Fact]:
@@ -115,25 +87,18 @@ async def list_facts(
     core: Core,
     tenant_id: UUID,
     user: str,
+    view: View,
     *,
-    status: Status | Literal["all"] = "live",
-    kind: Kind | None = None,
     limit: int = 50,
     after: str | None = None,
 ) -> cursor.Page[Fact]:
-    """List a user's facts, newest first; an unseen user has none."""
-    binding = cursor.binding_of("facts", tenant_id, user, status=status, kind=kind)
+    """List a user's facts, newest first, each as it stands now; an unseen user has none."""
+    binding = cursor.binding_of("facts", tenant_id, user, **asdict(view))
     place = cursor.decode(core, binding, after) if after else None
     scope = await find_user(tx, tenant_id, user)
     if scope is None:
         return cursor.Page([], None)
-    query = select(Fact).where(
-        Fact.tenant_id == scope.tenant_id,
-        Fact.user_id == scope.user_id,
-        with_status(status, now(tx)),
-    )
-    if kind:
-        query = query.where(Fact.kind == kind)
+    query = seen(scope, view, now(tx))
     if place:
         query = query.where(tuple_(Fact.created_at, Fact.id) < tuple_(*place))
     query = query.order_by(Fact.created_at.desc(), Fact.id.desc()).limit(limit + 1)
@@ -176,7 +141,7 @@ async def explain(tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID) -
             FactEvent.user_id == scope.user_id,
             FactEvent.fact_id == fact_id,
         )
-        .order_by(FactEvent.at, FactEvent.id)
+        .order_by(FactEvent.at, FactEvent.n)
     )
     return Why(fact, [(row, session) for row, session in evidence], list(verdicts), list(events))
 
@@ -267,7 +232,9 @@ async def add_fact(
         require_on(locked)
         outcome = await commit(tx, core, scope, prepared, by=by)
         await spend(tx, tenant_id, prepared.usage)
-        locked.revision += bool(outcome.added)
+        if scope.is_organization:
+            # Everybody's stable part holds what is new here.
+            await drop_frozen(tx, locked)
         kept = [*outcome.added, *outcome.quarantined, *outcome.confirmed]
         fact = await tx.get(Fact, (tenant_id, scope.user_id, kept[0]), populate_existing=True)
         if fact is None:
@@ -282,6 +249,12 @@ def _written(fact: Fact, outcome: Outcome) -> Written:
     if outcome.quarantined:
         return Written(fact, "quarantined", [])
     return Written(fact, "added" if outcome.added else "duplicate", outcome.superseded)
+
+
+def require_revision(fact: Fact, revisions: Collection[int] | None) -> None:
+    """Raise `Stale` unless the fact is of such a revision; None stands for any."""
+    if revisions is not None and fact.revision not in revisions:
+        raise Stale("The fact has changed since; read it again.")
 
 
 def require_on(user: User) -> None:

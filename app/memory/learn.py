@@ -206,6 +206,7 @@ async def load_facts(
             Fact.said_at,
             Fact.last_confirmed_at,
             Fact.valid_from,
+            Fact.valid_to,
             Fact.superseded_at.is_not(None),
             Fact.superseded_by,
         )

@@ -5,7 +5,7 @@ takes away everything that came one way, and what it had superseded is live agai
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -14,10 +14,11 @@ from sqlalchemy import ColumnElement, and_, delete, select, tuple_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
-from app.errors import NotFound, Stale
+from app.errors import NotFound
 from app.memory import cursor
 from app.memory.core import Core
 from app.memory.edit import withdraw
+from app.memory.facts import require_revision
 from app.memory.idempotency import forget_answers
 from app.memory.users import drop_frozen, find_user, lock_user
 from app.memory.write import record_events
@@ -29,10 +30,10 @@ SWEPT = "swept"
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A fact in quarantine, with the caller's own id of whom it is about."""
+    """A fact in quarantine, with the caller's own id of whom it is about; None is everybody."""
 
     fact: Fact
-    user: str
+    user: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +72,20 @@ async def list_quarantine(
     return held, page.next_cursor
 
 
-async def names_of(tx: AsyncSession, tenant_id: UUID, users: set[UUID]) -> dict[UUID, str]:
-    """Give the caller's own ids of users."""
+async def names_of(
+    tx: AsyncSession, tenant_id: UUID, users: set[UUID]
+) -> Mapping[UUID, str | None]:
+    """Give the caller's own ids of users; the organization is known and has none."""
     rows = await tx.execute(
         select(UserDirectory.user_id, UserDirectory.external_id).where(
             UserDirectory.tenant_id == tenant_id, UserDirectory.user_id.in_(users)
         )
     )
-    return {row.user_id: row.external_id for row in rows}
+    return {tenant_id: None, **{row.user_id: row.external_id for row in rows}}
 
 
 async def find_held(
-    tx: AsyncSession, tenant_id: UUID, fact_id: UUID, revision: int | None = None
+    tx: AsyncSession, tenant_id: UUID, fact_id: UUID, revisions: Collection[int] | None = None
 ) -> tuple[Scope, Fact]:
     """Lock the user of a fact in quarantine and give it. Raises `NotFound`, or `Stale`."""
     held = and_(Fact.tenant_id == tenant_id, Fact.id == fact_id, Fact.quarantined_at.is_not(None))
@@ -96,8 +99,7 @@ async def find_held(
     )
     if fact is None:
         raise NotFound("There is no such fact in quarantine.")
-    if revision is not None and fact.revision != revision:
-        raise Stale("The fact has changed since; read it again.")
+    require_revision(fact, revisions)
     return scope, fact
 
 

@@ -4,6 +4,7 @@ Supersede, never overwrite; when unsure, both stay. Time decides who wins, not t
 an old statement that arrives late goes to its place in history.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -35,13 +36,21 @@ class Known:
     said_at: datetime
     last_confirmed_at: datetime
     valid_from: datetime | None = None
+    valid_to: datetime | None = None
     superseded: bool = False
     superseded_by: UUID | None = None
+    is_new: bool = False
+    """Proposed in this commit, so that what follows in it may be a correction."""
 
     @property
     def begins_at(self) -> datetime:
         """When it became true, as far as is known."""
         return self.valid_from or self.said_at
+
+    @property
+    def held(self) -> bool:
+        """Tell whether it was true for any time, as far as is known: it may have been refuted."""
+        return self.valid_to is None or self.valid_to > self.begins_at
 
     @property
     def speaks_for_user(self) -> bool:
@@ -123,7 +132,7 @@ class Plan:
     ended: list[tuple[UUID, UUID | None, datetime]] = field(default_factory=list)
     """Facts superseded by another, or by none when only closed; true until this time."""
     relinked: list[tuple[UUID, UUID, datetime]] = field(default_factory=list)
-    """Facts of history whose successor is now this one; true until this time."""
+    """Facts of history with the successor they have now; true until this time."""
     quarantined: list[Proposal] = field(default_factory=list)
     rulings: list[Ruling] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
@@ -183,6 +192,22 @@ def may_repeat(fact: Known, new: Proposal) -> bool:
     return 2 * len(mine & theirs) >= len(mine | theirs) > 0
 
 
+def _is_later(fact: Known, new: Proposal) -> bool:
+    """Tell whether a statement comes too late to change a fact that it contradicts.
+
+    The fact was said after it. Or both tell since when they hold, the fact's time began later, and
+    it was not said a moment ago: then the other would be its correction.
+    """
+    if fact.last_confirmed_at > new.said_at:
+        return True
+    return (
+        not fact.is_new
+        and fact.valid_from is not None
+        and new.valid_from is not None
+        and fact.valid_from > new.valid_from
+    )
+
+
 class _State:
     """The user's facts while proposals are settled one after the other."""
 
@@ -220,7 +245,7 @@ class _State:
             # A model's own words against the user's: a person decides.
             self.plan.quarantined.append(replace(new, quarantine=AGAINST_USER))
             return
-        later = [fact for fact in contradicted if fact.last_confirmed_at > new.said_at]
+        later = [fact for fact in contradicted if _is_later(fact, new)]
         if later:
             self._into_history(new, min(later, key=lambda fact: fact.begins_at))
             return
@@ -278,8 +303,17 @@ class _State:
             self.plan.repeated.append(fact.id)
 
     def _end(self, old: Known, by: UUID | None, at: datetime) -> None:
-        old.superseded, old.superseded_by = True, by
-        self.plan.ended.append((old.id, by, max(at, old.begins_at)))
+        self._cut(self._chain(old)[:-1], at)
+        old.superseded, old.superseded_by, old.valid_to = True, by, max(at, old.begins_at)
+        self.plan.ended.append((old.id, by, old.valid_to))
+
+    def _cut(self, history: Iterable[Known], at: datetime) -> None:
+        """Let nothing that gave way reach into the time of what is true from then on."""
+        for fact in history:
+            until = max(at, fact.begins_at)
+            if fact.superseded_by and fact.valid_to and fact.valid_to > until:
+                fact.valid_to = until
+                self.plan.relinked.append((fact.id, fact.superseded_by, until))
 
     def _add(self, new: Proposal, live: Iterable[Known]) -> None:
         alone = new.slot is not None and not any(
@@ -288,7 +322,14 @@ class _State:
         self.plan.added.append((new, alone))
         self._remember(new, slot=new.slot if alone else None)
 
-    def _remember(self, new: Proposal, *, slot: str | None, successor: UUID | None = None) -> None:
+    def _remember(
+        self,
+        new: Proposal,
+        *,
+        slot: str | None,
+        successor: UUID | None = None,
+        until: datetime | None = None,
+    ) -> None:
         self.facts[new.id] = Known(
             id=new.id,
             text=new.text,
@@ -300,24 +341,34 @@ class _State:
             said_at=new.said_at,
             last_confirmed_at=new.said_at,
             valid_from=new.valid_from,
+            valid_to=until,
             superseded=successor is not None,
             superseded_by=successor,
+            is_new=True,
         )
 
     def _into_history(self, new: Proposal, winner: Known) -> None:
         """Insert a late statement where its time puts it in the chain that ends in `winner`."""
         chain = self._chain(winner)
-        for fact in chain:
+        begins = operator.attrgetter("begins_at")
+        before = [fact for fact in chain if fact.begins_at <= new.begins_at]
+        held = sorted((fact for fact in chain if fact.held), key=begins)
+        successor = next((fact for fact in held if fact.begins_at > new.begins_at), winner)
+        forerunner = [fact for fact in held if fact.begins_at <= new.begins_at][-1:]
+        for fact in (*forerunner, successor):
+            # Elsewhere in the chain the same words are of another time: Free, Pro, Free again.
             if fact.fingerprint == new.fingerprint:
                 self._confirm(fact, new)
                 return
-        successor = next((fact for fact in chain if fact.begins_at > new.begins_at), winner)
-        self.plan.history.append((new, successor.id, max(successor.begins_at, new.begins_at)))
-        for fact in chain:
-            if fact.superseded_by == successor.id and fact.begins_at <= new.begins_at:
+        until = max(successor.begins_at, new.begins_at)
+        self.plan.history.append((new, successor.id, until))
+        for fact in before:
+            if fact.superseded_by == successor.id:
                 fact.superseded_by = new.id
-                self.plan.relinked.append((fact.id, new.id, new.begins_at))
-        self._remember(new, slot=None, successor=successor.id)
+                fact.valid_to = min(fact.valid_to or new.begins_at, new.begins_at)
+                self.plan.relinked.append((fact.id, new.id, fact.valid_to))
+        self._cut(before, new.begins_at)
+        self._remember(new, slot=None, successor=successor.id, until=until)
 
     def _chain(self, winner: Known) -> list[Known]:
         """Give all of its subject that `winner` superseded, directly or not, and it: oldest first.

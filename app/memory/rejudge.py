@@ -19,7 +19,7 @@ from app.memory.learn import live, load_facts, prepare
 from app.memory.policy import policy_of
 from app.memory.reconcile import Known, Plan, Proposal, Ruling, plan
 from app.memory.usage import over_budget, spend
-from app.memory.users import lock_user
+from app.memory.users import drop_frozen, lock_user
 from app.memory.write import Prepared, end, record_events, to_verdict
 from app.models import Evidence, Fact, FactVerdict
 from app.rules import RulesJudge
@@ -53,6 +53,9 @@ async def rejudge(core: Core, scope: Scope, fact_id: UUID) -> None:
         await spend(tx, scope.tenant_id, prepared.usage)
         if user.memory == "on":
             await _settle(tx, scope, proposal, prepared, judge)
+            if scope.is_organization:
+                # Everybody's stable part may hold what gave way.
+                await drop_frozen(tx, user)
 
 
 async def _find(
@@ -188,7 +191,7 @@ async def merge(tx: AsyncSession, scope: Scope, proposal: Proposal, older: UUID,
             Evidence.user_id == scope.user_id,
             Evidence.fact_id == proposal.id,
         )
-        .values(fact_id=older)
+        .values(fact_id=older, merged_from=proposal.id)
     )
     gone = select(Fact.confirmations).where(_is(scope, proposal.id)).scalar_subquery()
     at = now(tx)

@@ -3,6 +3,7 @@
 It is judged as if it had just been said, so it may supersede, repeat or come too late.
 """
 
+from collections.abc import Collection
 from datetime import datetime
 from uuid import UUID
 
@@ -26,20 +27,20 @@ from app.models import Fact
 
 
 async def release(
-    core: Core, tenant_id: UUID, fact_id: UUID, *, revision: int, by: str
+    core: Core, tenant_id: UUID, fact_id: UUID, *, revisions: Collection[int] | None, by: str
 ) -> tuple[Fact, datetime]:
-    """Let a fact of that revision out of quarantine; give it, or the one that it repeats.
+    """Let a fact of such a revision out of quarantine; give it, or the one that it repeats.
 
     Opens its own transactions, for the judge is waited for in between. Raises `NotFound`, `Stale`,
     or `Conflict` while the user's memory is not on.
     """
     async with core.db.tenant(tenant_id) as tx:
-        scope, fact = await find_held(tx, tenant_id, fact_id, revision)
+        scope, fact = await find_held(tx, tenant_id, fact_id, revisions)
         proposal = as_proposal(fact)
         judge = await judge_for(tx, core, tenant_id, await policy_of(tx, core, tenant_id))
     prepared = await prepare(core, scope, [proposal], judge=judge, patience=core.patience.judge)
     async with core.db.tenant(tenant_id) as tx:
-        scope, fact = await find_held(tx, tenant_id, fact_id, revision)
+        scope, fact = await find_held(tx, tenant_id, fact_id, revisions)
         person = await lock_user(tx, scope)
         if person is None:
             raise RuntimeError("the row is locked against erasure")

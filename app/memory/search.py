@@ -49,6 +49,7 @@ _TIME: Final = """
 quarantined_at is null and forgotten_at is null
 and case when %(as_of)s::timestamptz is not null
   then coalesce(valid_from, said_at) <= %(as_of)s and (valid_to is null or valid_to > %(as_of)s)
+       and (expires_at is null or expires_at > %(as_of)s)
   else (superseded_at is null or %(include_superseded)s::boolean)
        and (expires_at is null or expires_at > now()) end
 """
@@ -113,10 +114,9 @@ async def search(core: Core, tenant_id: UUID, user: str, query: Query) -> Result
     Raises `Invalid` for a filter that has no meaning.
     """
     wanted = json.dumps(_conditions(query.metadata or {}))
-    person = await find_person(core, tenant_id, user)
+    person, is_on, name = await _find_person(core, tenant_id, user)
     best: list[tuple[Any, ...]] = []
     of = {"tenant": tenant_id, "user_id": person}
-    ((is_on, name),) = (await trip(core.db, tenant_id, (_PERSON, of)))[0] or [(False, None)]
     if is_on and query.query:
         search = await embed(core, query.query, name)
         values = {
@@ -142,6 +142,22 @@ async def search(core: Core, tenant_id: UUID, user: str, query: Query) -> Result
             )
             facts = {fact.id: fact for fact in rows if _may_be_shown(fact)}
         return Results([Found(facts[row[0]], *row[1:]) for row in best if row[0] in facts], now(tx))
+
+
+async def _find_person(
+    core: Core, tenant_id: UUID, user: str
+) -> tuple[UUID | None, bool, str | None]:
+    """Look a user up: whether memory is on, and the name. One who is unseen is None and off."""
+    for _ in range(2):  # the id of somebody erased and come back is known for a minute
+        person = await find_person(core, tenant_id, user)
+        if person is None:
+            break
+        of = {"tenant": tenant_id, "user_id": person}
+        (rows,) = await trip(core.db, tenant_id, (_PERSON, of))
+        if rows:
+            return person, *rows[0]
+        core.people.pop((tenant_id, user), None)
+    return None, False, None
 
 
 def _may_be_shown(fact: Fact) -> bool:

@@ -5,7 +5,7 @@ A user exists from the first write. Reads of an unseen user create nothing.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID, uuid4
 
 from sqlalchemy import delete, select, update
@@ -14,6 +14,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope
 from app.models import FrozenBlock, TenantPolicy, User, UserDirectory
+
+ORGANIZATION: Final = "\x1forganization"
+"""Stands for the tenant's reserved user where an external id does. No id that comes over the wire
+holds a control character, and the directory has no such row: nobody else can name it."""
 
 MemoryMode = Literal["on", "paused", "restricted"]
 
@@ -29,12 +33,19 @@ class UserSettings:
 
 async def find_user(tx: AsyncSession, tenant_id: UUID, external_id: str) -> Scope | None:
     """Give the scope of a user that exists, else None."""
+    if external_id == ORGANIZATION:
+        return await _organization(tx, tenant_id)
     user_id = await tx.scalar(
         select(UserDirectory.user_id).where(
             UserDirectory.tenant_id == tenant_id, UserDirectory.external_id == external_id
         )
     )
     return Scope(tenant_id, user_id) if user_id else None
+
+
+async def _organization(tx: AsyncSession, tenant_id: UUID) -> Scope | None:
+    scope = Scope(tenant_id, tenant_id)
+    return scope if await tx.get(User, (scope.tenant_id, scope.user_id)) else None
 
 
 async def ensure_user(tx: AsyncSession, tenant_id: UUID, external_id: str) -> tuple[Scope, User]:
@@ -45,6 +56,10 @@ async def ensure_user(tx: AsyncSession, tenant_id: UUID, external_id: str) -> tu
             user = await lock_user(tx, scope, exclusive=False)
             if user is not None:
                 return scope, user
+        if external_id == ORGANIZATION:
+            reserved = insert(User).values(tenant_id=tenant_id, user_id=tenant_id)
+            await tx.execute(reserved.on_conflict_do_nothing())
+            continue
         created = await tx.scalar(
             insert(UserDirectory)
             .values(tenant_id=tenant_id, external_id=external_id, user_id=uuid4())

@@ -22,6 +22,14 @@ from app.text import words
 
 EMBED_AGAIN_AFTER: Final = timedelta(seconds=30)
 
+STORED: Final = case(
+    (Fact.quarantined_at.is_not(None), "quarantined"),
+    (Fact.forgotten_at.is_not(None), "forgotten"),
+    (Fact.superseded_at.is_not(None), "superseded"),
+    else_="live",
+)
+"""A fact's status as it is stored; of a live one only the clock tells whether it has expired."""
+
 
 @dataclass(slots=True)
 class Prepared:
@@ -78,6 +86,7 @@ async def write(
     outcome.quarantined += [p.id for p in decided.quarantined]
     events = [(p.id, "added") for p in stored] + events
     events += [(p.id, "superseded") for p, *_ in decided.history]
+    events += [(old, "relinked") for old, *_ in decided.relinked]
     events += [(p.id, "quarantined") for p in decided.quarantined]
     for n, row in enumerate(rows):
         # One instant each, in the order said: lists and blocks are sorted by it.
@@ -276,18 +285,62 @@ def to_verdict(scope: Scope, ruling: Ruling) -> FactVerdict:
 async def record_events(
     tx: AsyncSession, scope: Scope, events: Iterable[tuple[UUID, str]], by: str
 ) -> None:
-    """Append what happened to facts, by whom, to their history."""
+    """Append what happened to facts, by whom, and the state that it left them in.
+
+    Call it after the change, under the user's lock: the state is read back from the facts.
+    """
+    happened = list(events)
+    if not happened:
+        return
+    await tx.flush()
+    states = await _states(tx, scope, {fact_id for fact_id, _ in happened})
+    # One instant for all that a transaction did, for nobody ever saw a part of it; and after what
+    # happened before, for one that waited for the lock may have begun before its forerunner.
+    latest = max((state.latest for state in states.values() if state.latest), default=now(tx))
+    at = now(tx) if latest <= now(tx) else latest + timedelta(microseconds=1)
+    first: int = tx.info.get("events", 0)
+    tx.info["events"] = first + len(happened)
     values = [
         {
             "tenant_id": scope.tenant_id,
             "user_id": scope.user_id,
             "id": uuid4(),
             "fact_id": fact_id,
-            "at": now(tx) + timedelta(microseconds=n),
+            "at": at,
+            "n": n,
             "what": what,
             "by": by,
+            "status": states[fact_id].status,
+            "valid_to": states[fact_id].valid_to,
+            "expires_at": states[fact_id].expires_at,
         }
-        for n, (fact_id, what) in enumerate(events)
+        for n, (fact_id, what) in enumerate(happened, first)
     ]
-    if values:
-        await tx.execute(insert(FactEvent), values)
+    await tx.execute(insert(FactEvent), values)
+
+
+async def _states(tx: AsyncSession, scope: Scope, facts: Iterable[UUID]) -> dict[UUID, Any]:
+    """Give the facts' stored state, and when something last happened to each."""
+    latest = (
+        select(func.max(FactEvent.at))
+        .where(
+            FactEvent.tenant_id == scope.tenant_id,
+            FactEvent.user_id == scope.user_id,
+            FactEvent.fact_id == Fact.id,
+        )
+        .scalar_subquery()
+    )
+    rows = await tx.execute(
+        select(
+            Fact.id,
+            STORED.label("status"),
+            Fact.valid_to,
+            Fact.expires_at,
+            latest.label("latest"),
+        ).where(
+            Fact.tenant_id == scope.tenant_id,
+            Fact.user_id == scope.user_id,
+            Fact.id.in_(facts),
+        )
+    )
+    return {row.id: row for row in rows}

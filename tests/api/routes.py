@@ -19,6 +19,7 @@ _FACT = {
     "pinned": False,
     "metadata": {"team": "data"},
 }
+_CHANGE = {key: value for key, value in _FACT.items() if key != "valid_from"}
 _POLICY = {
     "session_silence": "30m",
     "session_cap": "8h",
@@ -59,7 +60,9 @@ _RECALL = "3f0c8e56-58a4-4a53-8a5c-0d6d7c0f8a11"
 _USER = "/v1/users/{user}"
 _SESSION = _USER + "/sessions/{session}"
 _ONE_FACT = _USER + "/facts/{fact}"
+_ORGANIZATION = "/v1/organization/facts"
 _PAGE = ("limit", "cursor")
+_VIEW = ("status", "kind", "as_of", "known_at", "metadata.KEY", *_PAGE)
 
 ROUTES = (
     Route("GET", "/livez", foreign=200),
@@ -118,7 +121,7 @@ ROUTES = (
         {"relevant": [], "irrelevant": []},
     ),
     Route("GET", "/v1/recalls/sample", "admin", query=("n",), foreign=200),
-    Route("GET", f"{_USER}/facts", "facts", query=("status", "kind", *_PAGE), foreign=200),
+    Route("GET", f"{_USER}/facts", "facts", query=_VIEW, foreign=200),
     Route("POST", f"{_USER}/facts", "facts", _FACT, foreign=201),
     Route("GET", _ONE_FACT, "facts"),
     Route("GET", f"{_ONE_FACT}/why", "facts"),
@@ -127,7 +130,7 @@ ROUTES = (
         "PATCH",
         _ONE_FACT,
         "facts",
-        {key: value for key, value in _FACT.items() if key != "valid_from"},
+        _CHANGE,
         {"If-Match": '"1"'},
     ),
     Route("POST", f"{_ONE_FACT}/restore", "facts"),
@@ -141,6 +144,14 @@ ROUTES = (
         {"format": "usermem-export-1", "settings": {"memory": "on"}, "facts": []},
         foreign=200,
     ),
+    Route("GET", _ORGANIZATION, "facts", query=_VIEW, foreign=200),
+    Route("POST", _ORGANIZATION, "admin", _FACT, foreign=201),
+    Route("GET", f"{_ORGANIZATION}/{{fact}}", "facts"),
+    Route("GET", f"{_ORGANIZATION}/{{fact}}/why", "facts"),
+    Route("GET", f"{_ORGANIZATION}/{{fact}}/history", "facts"),
+    Route("PATCH", f"{_ORGANIZATION}/{{fact}}", "admin", _CHANGE, {"If-Match": '"1"'}),
+    Route("POST", f"{_ORGANIZATION}/{{fact}}/restore", "admin"),
+    Route("DELETE", f"{_ORGANIZATION}/{{fact}}", "admin"),
     Route("GET", f"{_USER}/settings", "privacy", foreign=200),
     Route(
         "PUT",

@@ -59,8 +59,10 @@ async def test_what_is_no_object_is_422(alice: Caller, content: bytes):
     check_problem(await _post(alice, content), 422)
 
 
-async def test_no_body_where_one_is_due_is_422(alice: Caller):
-    check_problem(await _post(alice, b""), 422)
+async def test_no_body_where_one_is_due_is_no_json_either(alice: Caller):
+    check_problem(await _post(alice, b""), 400, "malformed")
+    bare = await alice.call("POST", f"{alice.base}/facts")
+    check_problem(bare, 400, "malformed")
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "1" + "0" * 400 + ".0"])

@@ -58,6 +58,27 @@ async def test_a_change_needs_the_current_revision(alice: Caller):
     assert (await alice.facts())[0]["pinned"] is False
 
 
+async def test_if_match_may_name_any_revision_or_several(alice: Caller):
+    fact = await _add(alice, "Prefers window seats.")
+    path = f"{alice.base}/facts/{fact['id']}"
+    for n, tag in enumerate(["*", '"7", "2"', " * "], 2):
+        answer = await alice.call("PATCH", path, json={"metadata": {"n": n}},
+                                  headers={"If-Match": tag})  # fmt: skip
+        assert (answer.status_code, answer.json()["revision"]) == (200, n), tag
+    for tag in ('W/"4"', '"9", "8"', '"4', "4", '*, "4"'):
+        answer = await alice.call("PATCH", path, json={"pinned": True}, headers={"If-Match": tag})
+        assert answer.status_code == 412, tag
+
+
+async def test_the_same_text_is_no_correction(alice: Caller):
+    fact = await _add(alice, "Prefers window seats.")
+
+    answer = await _patch(alice, fact, {"text": "Prefers  window seats.", "pinned": True})
+
+    assert (answer.json()["id"], answer.json()["pinned"]) == (fact["id"], True)
+    assert await alice.facts("superseded") == []
+
+
 async def test_a_superseded_fact_cannot_be_changed(alice: Caller):
     fact = await _add(alice, "Lives in Lisbon.", "profile")
     await _patch(alice, fact, {"text": "Lives in Porto."})

@@ -174,3 +174,15 @@ async def test_the_document_knows_every_way_a_call_can_end(
     world: World, path: str, method: str, statuses: set[str]
 ):
     assert statuses <= set(world.app.openapi()["paths"][path][method]["responses"])
+
+
+@pytest.mark.parametrize(
+    ("path", "field"), [("/v1/users/%7F/facts", "path.user"), ("?status=dead", "query.status")]
+)
+async def test_what_is_wrong_is_told_once(alice: Caller, path: str, field: str):
+    for method in ("GET", "POST") if path[0] == "/" else ("GET",):
+        at = path if path[0] == "/" else f"{alice.base}/facts{path}"
+        answer = await alice.call(method, at, json=None if method == "GET" else {"text": "x"})
+        detail = check_problem(answer, 422)["detail"]
+        assert detail.count(field) == 1
+        assert ";" not in detail
