@@ -131,6 +131,13 @@ ROUTES = (
     ),
     Route("POST", f"{_ONE_FACT}/restore", "facts"),
     Route("DELETE", _ONE_FACT, "facts"),
+    Route(
+        "POST",
+        f"{_USER}/memory-tool",
+        "facts",
+        {"command": "view", "path": "/memories"},
+        foreign=200,
+    ),
     Route("GET", f"{_USER}/settings", "privacy", foreign=200),
     Route(
         "PUT",
