@@ -53,7 +53,7 @@ def create_app(settings: Settings, database_url: str, *, with_worker: bool = Tru
         swagger_ui_oauth2_redirect_url=None,
     )
     app.include_router(api.router)
-    app.include_router(doors.router)
+    doors.add_to(app, settings.public_url)
     for error, handler in problems.HANDLERS.items():
         app.add_exception_handler(error, handler)
     app.add_exception_handler(Replayed, replay)  # type: ignore[arg-type] # Starlette's is too wide

@@ -123,11 +123,8 @@ def storable(text: str) -> str:
 
 def listed(shown: str, path: str, entries: Mapping[str, int | None]) -> str:
     """List a directory two levels deep; what is hidden, or below something hidden, is left out."""
-    lines = [
-        f"Here're the files and directories up to 2 levels deep in {shown}, "
-        "excluding hidden items:",
-        f"{_size(None)}\t{shown}",
-    ]
+    head = "Here're the files and directories up to 2 levels deep in"
+    lines = [f"{head} {shown}, excluding hidden items:", f"{_size(None)}\t{shown}"]
     below = (entry.split("/") for entry in entries if entry.startswith(f"{path}/"))
     depth = path.count("/") + 1
     for parts in sorted(below):
