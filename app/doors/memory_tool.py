@@ -6,7 +6,8 @@ What a model got wrong is answered to the model: 200, with `is_error`.
 import dataclasses
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Body, Depends
+from fastapi import APIRouter, Depends
+from pydantic import ConfigDict, WithJsonSchema
 
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs
 from app.memory import files
@@ -32,18 +33,33 @@ _COMMANDS: Final[dict[str, type[Command]]] = {
     "rename": Rename,
 }
 
-Input = Annotated[
-    dict[str, Any],
-    Body(
-        description="The `input` of a `tool_use` block of the tool `memory_20250818`, as it came.",
-        examples=[
-            {"command": "view", "path": "/memories"},
-            {"command": "create", "path": "/memories/notes.md", "file_text": "Asked for tea.\n"},
-        ],
-    ),
-]
+_Text = Annotated[Any, WithJsonSchema({"type": "string"})]
+_Number = Annotated[Any, WithJsonSchema({"type": "integer"})]
+_Range = Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "integer"}})]
 
 router = APIRouter(prefix="/v1/users/{user:id}", route_class=KeyedRoute, tags=["memory tool"])
+
+
+class ToolInputIn(Model):
+    """The `input` of a `tool_use` block of the tool `memory_20250818`, as it came.
+
+    What is missing or of another type is the model's mistake, and told to the model.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"command": "view", "path": "/memories"}]}
+    )
+
+    command: Annotated[Any, WithJsonSchema({"enum": list(_COMMANDS)})] = None
+    path: _Text = None
+    view_range: _Range = None
+    file_text: _Text = None
+    old_str: _Text = None
+    new_str: _Text = None
+    insert_line: _Number = None
+    insert_text: _Text = None
+    old_path: _Text = None
+    new_path: _Text = None
 
 
 class ToolResultOut(Model):
@@ -55,18 +71,18 @@ class ToolResultOut(Model):
 
 @router.post("/memory-tool", dependencies=[Depends(Needs("facts"))])
 async def use_memory_tool(
-    user: UserId, body: Input, core: CoreDep, key: CredentialDep
+    user: UserId, body: ToolInputIn, core: CoreDep, key: CredentialDep
 ) -> ToolResultOut:
     """Carry out one command of Claude's memory tool on the user's files."""
     try:
-        content = await files.run(core, key.tenant_id, user, _command(body))
+        content = await files.run(core, key.tenant_id, user, _command(body.model_dump()))
     except Refused as refused:
         return ToolResultOut(content=without_surrogates(refused.text), is_error=True)
     return ToolResultOut(content=content, is_error=False)
 
 
 def _command(given: dict[str, Any]) -> Command:
-    """Read a command; what it doesn't take is passed over, as the SDK does."""
+    """Read a command; an argument of another one is passed over, as the SDK does."""
     name = given.get("command")
     kind = _COMMANDS.get(name) if isinstance(name, str) else None
     if kind is None:
