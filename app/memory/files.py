@@ -41,7 +41,6 @@ from app.memory.users import ensure_user, find_user, lock_user
 from app.models import MemoryFile, User
 
 _SCRUBBED_AT_ONCE: Final = 4_000
-_TRIES: Final = 10
 
 
 class _Long(Exception):  # noqa: N818 - a way out of the transaction, not a fault
@@ -59,18 +58,18 @@ async def run(core: Core, tenant_id: UUID, user: str, command: Command) -> str:
     writers neither loses the other's change. A user comes into being with the first file.
     """
     cleared: str | None = None
-    for _ in range(_TRIES):
+    for is_last in (False, False, True):
         try:
             async with core.db.tenant(tenant_id) as tx:
                 if isinstance(command, View):
                     return await _view(tx, await _reader(tx, tenant_id, user), command)
-                files = await _writer(tx, tenant_id, user, cleared)
+                files = _Files(tx, await _writer(tx, tenant_id, user), cleared, is_last=is_last)
                 return await _change(files, command)
         except _Long as long:
-            # Looked through without a connection; if the file changes meanwhile, its new text is.
+            # Without a connection; if the file changes meanwhile, its new text is looked through.
             await asyncio.to_thread(_refuse_secret, long.text)
             cleared = long.text
-    raise Refused("The file is being changed by others all the time. View it and try again.")
+    raise AssertionError("the last try looks through whatever it writes")
 
 
 async def _reader(tx: AsyncSession, tenant_id: UUID, user: str) -> Scope | None:
@@ -81,13 +80,13 @@ async def _reader(tx: AsyncSession, tenant_id: UUID, user: str) -> Scope | None:
     return scope
 
 
-async def _writer(tx: AsyncSession, tenant_id: UUID, user: str, cleared: str | None) -> "_Files":
+async def _writer(tx: AsyncSession, tenant_id: UUID, user: str) -> Scope:
     scope, _ = await ensure_user(tx, tenant_id, user)
     person = await lock_user(tx, scope)
     if person is None:
         raise RuntimeError("the row is locked against erasure")
     _require_on(person)
-    return _Files(tx, scope, cleared)
+    return scope
 
 
 def _require_on(person: User) -> None:
@@ -112,12 +111,19 @@ async def _change(files: "_Files", command: Command) -> str:
 
 
 class _Files:
-    """The rows of one user, whose own row is locked."""
+    """The rows of one user, whose own row is locked.
 
-    def __init__(self, tx: AsyncSession, scope: Scope, cleared: str | None) -> None:
+    A long text that is not the `cleared` one is looked through elsewhere, unless this is the last
+    try: then others wait.
+    """
+
+    def __init__(
+        self, tx: AsyncSession, scope: Scope, cleared: str | None, *, is_last: bool
+    ) -> None:
         self._tx = tx
         self._scope = scope
         self._cleared = cleared
+        self._is_last = is_last
 
     async def find(self, path: str) -> MemoryFile | None:
         return await self._tx.get(MemoryFile, (self._scope.tenant_id, self._scope.user_id, path))
@@ -132,13 +138,13 @@ class _Files:
         return row, row.content
 
     async def write(self, row: MemoryFile, text: str) -> None:
-        row.content = self._checked(row.path, text)
+        row.content = await self._checked(row.path, text)
         row.revision += 1
         row.updated_at = now(self._tx)
 
     async def add(self, path: str, text: str) -> None:
         """Add a file and the directories above it."""
-        content = self._checked(path, text)
+        content = await self._checked(path, text)
         await self.make_above(path)
         await self._insert([(path, content)])
 
@@ -171,17 +177,19 @@ class _Files:
         values = [{**key, "path": path, "content": content} for path, content in entries]
         await self._tx.execute(insert(MemoryFile).values(values))
 
-    def _checked(self, path: str, text: str) -> str:
+    async def _checked(self, path: str, text: str) -> str:
         """Hold a file's whole new text against the cap and the guard."""
         if len(text.encode()) > MAX_FILE:
             raise Refused(
                 f"The file {path} would be larger than {MAX_FILE:,} bytes. "
                 "Keep less in it, or split it."
             )
-        if text != self._cleared:
-            if len(text) > _SCRUBBED_AT_ONCE:
-                raise _Long(text)
+        if len(text) <= _SCRUBBED_AT_ONCE:
             _refuse_secret(text)
+        elif text != self._cleared:
+            if not self._is_last:
+                raise _Long(text)
+            await asyncio.to_thread(_refuse_secret, text)
         return text
 
     async def delete(self, path: str) -> None:

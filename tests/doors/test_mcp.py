@@ -33,7 +33,7 @@ async def connected(
         httpx2.AsyncClient(headers=headers, timeout=30) as http,
         Client(
             streamable_http_client(f"{served}/mcp", http_client=http),
-            mode=mode,  # type: ignore[arg-type] # a literal, by the test's parameter
+            mode=mode,
         ) as client,
     ):
         yield client
@@ -85,9 +85,7 @@ async def post(
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy", "2026-07-28"])
-async def test_a_client_of_any_age_lists_and_calls_the_tools(
-    served: str, alice: Caller, mode: str
-):
+async def test_a_client_of_any_age_lists_and_calls_the_tools(served: str, alice: Caller, mode: str):
     async with connected(served, headers_of(alice), mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         remembered = await do(client, "remember", text="Prefers window seats.")
@@ -207,9 +205,7 @@ async def test_lists_are_paged_and_filtered(client: Client):
     await do(client, "remember", text="Is learning Rust.", kind="goal")
 
     page = await do(client, "list_facts", kind="preference", limit=2)
-    rest = await do(
-        client, "list_facts", kind="preference", limit=2, cursor=page["next_cursor"]
-    )
+    rest = await do(client, "list_facts", kind="preference", limit=2, cursor=page["next_cursor"])
 
     texts = [fact["text"] for fact in page["items"] + rest["items"]]
     assert texts == ["Uses Nim.", "Uses Zig.", "Uses Go."]
@@ -244,9 +240,7 @@ async def test_a_key_of_another_tenant_sees_nothing(served: str, alice: Caller, 
     assert await alice.texts() == ["Uses Go."]
 
 
-async def test_a_bound_key_needs_no_header_and_sees_its_own_user_alone(
-    served: str, alice: Caller
-):
+async def test_a_bound_key_needs_no_header_and_sees_its_own_user_alone(served: str, alice: Caller):
     bound = await key_for(alice, bound_to="žofie/1")
     key = {"Authorization": f"Bearer {bound.key}"}
 
@@ -260,9 +254,7 @@ async def test_a_bound_key_needs_no_header_and_sees_its_own_user_alone(
     assert (foreign.status_code, foreign.json()["code"]) == (404, "not_found")
 
 
-async def test_without_a_user_tools_are_listed_and_say_what_is_missing(
-    served: str, alice: Caller
-):
+async def test_without_a_user_tools_are_listed_and_say_what_is_missing(served: str, alice: Caller):
     async with connected(served, headers_of(alice, user=False)) as client:
         assert len((await client.list_tools()).tools) == 4
         told = await refused(client, "recall", query="x")
