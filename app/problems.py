@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import psycopg
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import iter_route_contexts
@@ -164,6 +164,15 @@ HANDLERS: Final[dict[type[Exception], Any]] = {
     HTTPException: _on_http,
     **dict.fromkeys(_DATABASE, _on_database),
 }
+
+
+async def answer(request: Request, error: Exception) -> Response:
+    """Give the answer to an error, as the router would. Raises one that is a fault of ours."""
+    for kind in type(error).__mro__:
+        if kind in HANDLERS:
+            response: Response = await HANDLERS[kind](request, error)
+            return response
+    raise error
 
 
 def declare(document: dict[str, Any]) -> None:
