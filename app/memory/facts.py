@@ -304,7 +304,6 @@ async def close_fact(
     ruling = Ruling(fact.id, None, _FORGOTTEN, source)
     await close(tx, scope, ruling, until=now(tx), by=by)
     await drop_frozen(tx, person)
-    person.revision += 1
     await tx.refresh(fact)
     return fact
 
