@@ -446,3 +446,20 @@ class RecallEntry(OfUser, Base):
     relevant: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid), server_default="{}")
     irrelevant: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid), server_default="{}")
     judged_at: Mapped[datetime | None]
+
+
+class MemoryFile(OfUser, Base):
+    """A file that a model keeps through the memory tool, or a directory: one without content."""
+
+    __tablename__ = "memory_file"
+    __table_args__ = (
+        ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),
+        CheckConstraint("octet_length(path) between 11 and 1024", name="path"),
+        CheckConstraint("octet_length(content) <= 102400", name="content"),
+    )
+
+    path: Mapped[str] = mapped_column(primary_key=True)
+    content: Mapped[str | None]
+    revision: Mapped[int] = mapped_column(server_default="1")
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    updated_at: Mapped[datetime] = mapped_column(server_default=_NOW)

@@ -4,6 +4,7 @@ An answer names a field or a state and never repeats what was sent.
 """
 
 import re
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -28,6 +29,14 @@ _TITLES: Final = {
     404: ("Not found", "not_found"),
     405: ("Method not allowed", "method_not_allowed"),
 }
+_DATABASE: Final[tuple[type[Exception], ...]] = (
+    psycopg.OperationalError,
+    PoolTimeout,
+    PoolClosed,
+    TooManyRequests,
+    CheckoutTimeout,
+    DBAPIError,
+)
 _OWN_CODES: Final = ("query_too_long", "message_too_long", "metadata_too_large")
 
 
@@ -80,12 +89,16 @@ async def _on_error(request: Request, error: UsermemError) -> JSONResponse:
 
 async def _on_invalid(request: Request, error: RequestValidationError) -> JSONResponse:
     """Name the fields and what is wrong with them, never what was in them."""
-    # A place that two parts of a route look at is wrong but once.
-    told = dict.fromkeys(f"{_name(item['loc'])}: {item['msg']}" for item in error.errors())
-    problems = list(told)[:5]
     codes = {item["type"] for item in error.errors()}
     code = next((code for code in _OWN_CODES if code in codes), "invalid")
-    return problem(request, 422, "Unprocessable content", code, "; ".join(problems) + ".")
+    return problem(request, 422, "Unprocessable content", code, told(error.errors()))
+
+
+def told(errors: Sequence[Any]) -> str:
+    """Tell what is wrong with which fields, in pydantic's words, without what was in them."""
+    # A place that two parts of a route look at is wrong but once.
+    each = dict.fromkeys(f"{_name(item['loc'])}: {item['msg']}" for item in errors)
+    return "; ".join(list(each)[:5]) + "."
 
 
 def _name(place: tuple[Any, ...]) -> str:
@@ -122,10 +135,20 @@ def _allowed(request: Request) -> str:
 
 async def _on_database(request: Request, error: Exception) -> JSONResponse:
     """Answer 503 where the database is away or busy; anything else is a fault of ours."""
-    if isinstance(error, DBAPIError) and not _is_passing(error.orig):
+    busy = as_busy(error)
+    if busy is None:
         raise error
+    return await _on_error(request, busy)
+
+
+def as_busy(error: Exception) -> Unavailable | None:
+    """Give what to answer where the database is away or busy, None for any other fault."""
+    if not isinstance(error, _DATABASE):
+        return None
+    if isinstance(error, DBAPIError) and not _is_passing(error.orig):
+        return None
     log.warning("database_unavailable", error=type(error).__name__)
-    return await _on_error(request, Unavailable("The service is busy; try again.", retry_after=1))
+    return Unavailable("The service is busy; try again.", retry_after=1)
 
 
 def _is_passing(error: BaseException | None) -> bool:
@@ -142,12 +165,7 @@ HANDLERS: Final[dict[type[Exception], Any]] = {
     UsermemError: _on_error,
     RequestValidationError: _on_invalid,
     HTTPException: _on_http,
-    psycopg.OperationalError: _on_database,
-    PoolTimeout: _on_database,
-    PoolClosed: _on_database,
-    TooManyRequests: _on_database,
-    CheckoutTimeout: _on_database,
-    DBAPIError: _on_database,
+    **dict.fromkeys(_DATABASE, _on_database),
 }
 
 

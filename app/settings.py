@@ -65,6 +65,11 @@ class Settings(BaseSettings):
         description="Secret of at least 32 characters behind cursors and keyed hashes. "
         "Embedded: generated into the data directory. With a database URL: required.",
     )
+    public_url: str | None = Field(
+        None,
+        description="Where the service is reached from outside, like `https://memory.example.com`. "
+        "Besides loopback, MCP answers to this name only.",
+    )
     pool_size: int = Field(
         10, ge=2, le=200, description="Database connections of one process, per pool."
     )

@@ -103,6 +103,8 @@ def configure(level: str = "info") -> None:
         "alembic",
     ):
         logging.getLogger(noisy).setLevel(logging.WARNING)
+    # Its warnings repeat headers and names that a caller chose.
+    logging.getLogger("mcp").setLevel(logging.ERROR)
     for noisy in ("uvicorn.access", "uvicorn.error", "uvicorn"):
         logging.getLogger(noisy).handlers[:] = []
         logging.getLogger(noisy).propagate = True

@@ -6,7 +6,8 @@
 
 Steps are played in the order the requests come; a step with `on=` waits for a request of that kind.
 Without a step, `server.extract` and `server.judge` answer: callables from a `Request` to items,
-by default no facts and INDEPENDENT for every pair. Every request is kept in `server.requests`.
+by default no facts and INDEPENDENT for every pair; a chat (without an output schema) is answered by
+`Says`. Every request is kept in `server.requests`.
 """
 
 import contextlib
@@ -24,7 +25,7 @@ from typing import Any, Literal, Self
 
 from app.claude import Claude
 
-Step = Literal["extract", "judge"]
+Step = Literal["extract", "judge", "chat"]
 Item = Mapping[str, object]
 
 
@@ -102,6 +103,13 @@ class Verdicts(_Answering):
         return json.dumps({"verdicts": list(self.items)})
 
 
+@dataclass(frozen=True)
+class Says(_Answering):
+    """An assistant's turn in a chat: content blocks as the API has them."""
+
+    blocks: Sequence[Item] = ({"type": "text", "text": "All right."},)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Default:
     """Whatever the server would say without a script, after a while if wanted."""
@@ -146,7 +154,7 @@ class Drip:
     on: Step | None = None
 
 
-Play = Raw | Facts | Verdicts | Default | Fault | Page | Reset | Drip
+Play = Raw | Facts | Verdicts | Says | Default | Fault | Page | Reset | Drip
 
 
 def facts(*items: object, on: Step | None = "extract") -> Facts:
@@ -155,6 +163,15 @@ def facts(*items: object, on: Step | None = "extract") -> Facts:
 
 def verdicts(*items: object, on: Step | None = "judge") -> Verdicts:
     return Verdicts(items, on=on)
+
+
+def says(text: str) -> Says:
+    return Says([{"type": "text", "text": text}], on="chat")
+
+
+def calls(tool: str, **arguments: object) -> Says:
+    block = {"type": "tool_use", "id": f"toolu_{tool}", "name": tool, "input": arguments}
+    return Says([block], stop="tool_use", on="chat")
 
 
 def refusal(text: str = "", on: Step | None = None) -> Raw:
@@ -271,6 +288,13 @@ async def connected(server: ScriptedClaude, **limits: Any) -> AsyncIterator[Clau
         await claude.aclose()
 
 
+def _step_of(body: Mapping[str, Any]) -> Step:
+    if "output_config" not in body:
+        return "chat"
+    properties = body["output_config"]["format"]["schema"]["properties"]
+    return "extract" if "facts" in properties else "judge"
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
@@ -284,11 +308,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        properties = body["output_config"]["format"]["schema"]["properties"]
         headers = {name.lower(): value for name, value in self.headers.items()}
         headers.pop("x-api-key", None)
         request = Request(
-            step="extract" if "facts" in properties else "judge",
+            step=_step_of(body),
             body=body,
             headers=headers,
             path=self.path,
@@ -301,10 +324,14 @@ class _Handler(BaseHTTPRequestHandler):
     def _perform(self, step: Play, request: Request) -> None:
         match step:
             case Raw() | Facts() | Verdicts():
-                self._message(step)
+                # A thinking block comes first, as newer models have it.
+                thinking = {"type": "thinking", "thinking": "", "signature": "scripted"}
+                self._message(step, [thinking, {"type": "text", "text": step.text}])
+            case Says():
+                self._message(step, step.blocks)
             case Default():
                 self.server.script.stopping.wait(step.delay)
-                self._message(self._default(request))
+                self._perform(self._default(request), request)
             case Fault():
                 self._fault(step)
             case Page():
@@ -318,24 +345,21 @@ class _Handler(BaseHTTPRequestHandler):
             case Drip():
                 self._drip(step)
 
-    def _default(self, request: Request) -> Facts | Verdicts:
+    def _default(self, request: Request) -> Facts | Verdicts | Says:
         script = self.server.script
+        if request.step == "chat":
+            return Says()
         if request.step == "extract":
             return Facts(script.extract(request))
         return Verdicts(script.judge(request))
 
-    def _message(self, step: Raw | Facts | Verdicts) -> None:
-        # A thinking block comes first, as newer models have it.
-        content = [
-            {"type": "thinking", "thinking": "", "signature": "scripted"},
-            {"type": "text", "text": step.text},
-        ]
+    def _message(self, step: _Answering, content: Sequence[object]) -> None:
         message = {
             "id": "msg_scripted",
             "type": "message",
             "role": "assistant",
             "model": "scripted",
-            "content": content,
+            "content": list(content),
             "stop_reason": step.stop,
             "stop_sequence": None,
             "usage": dict(step.usage),

@@ -52,6 +52,36 @@ def relation(old: str, new: str) -> str:
             "Never suggest AWS, we are on-prem by contract",
             ["constraint: Never suggest AWS; we are on-prem by contract."],
         ),
+        (
+            "I'm Marta Kowalska, a nurse practitioner based in Kraków",
+            [
+                "profile: Name is Marta Kowalska.",
+                "profile: Lives in Kraków.",
+                "profile: Is a nurse practitioner.",
+            ],
+        ),
+        (
+            "I'm a software engineer at Stripe",
+            ["profile: Works at Stripe.", "profile: Is a software engineer."],
+        ),
+        ("My name is actually Janet", ["profile: Name is Janet."]),
+        ("Actually we're back in Berlin now", ["profile: Lives in Berlin."]),
+        ("I'm back in Lisbon for good", ["profile: Lives in Lisbon."]),
+        ("Our deploys happen every Thursday", ["constraint: Our deploys happen every Thursday."]),
+        (
+            "Our releases go out on Mondays and Fridays.",
+            ["constraint: Our releases go out on Mondays and Fridays."],
+        ),
+        (
+            "We use Postgres and Redis on AWS",
+            ["preference: Uses Postgres.", "preference: Uses Redis.", "preference: Uses AWS."],
+        ),
+        (
+            "We use Kubernetes, with Terraform for infra",
+            ["preference: Uses Kubernetes.", "preference: Uses Terraform."],
+        ),
+        ("We use Kubernetes, with Anna on call", ["preference: Uses Kubernetes."]),
+        ("We use Figma on Fridays", ["preference: Uses Figma."]),
         ("I prefer window seats", ["preference: Prefers window seats."]),
         ("Please answer in Romanian.", ["constraint: Answer in Romanian."]),
         ("the team deploys only on Thursdays", ["constraint: The team deploys only on Thursdays."]),
@@ -122,6 +152,10 @@ def test_what_is_stated_plainly_is_kept_one_fact_per_thing(said, kept):
     "said",
     [
         "Do I live in Lisbon?",
+        "My name is really hard to spell",
+        "I'm back in Berlin for the weekend",
+        "We're back in the office now",
+        "Our deploys happen every time somebody pushes",
         "do i use Postgres here",
         "If I lived in Paris, I would cycle.",
         "I'm tired and I'm in a hurry",

@@ -14,17 +14,17 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
 from app.errors import Conflict, Invalid, NotFound, Stale
-from app.llm import Judge, Kind
+from app.llm import Judge, Kind, Verdict
 from app.memory import cursor, guard
 from app.memory.core import Core
 from app.memory.ingest import clamp_time
 from app.memory.learn import commit, prepare
 from app.memory.policy import Policy, policy_of
-from app.memory.reconcile import Proposal
+from app.memory.reconcile import Proposal, Ruling
 from app.memory.usage import over_budget, spend
 from app.memory.users import drop_frozen, ensure_user, find_user, lock_user
-from app.memory.view import View, seen
-from app.memory.write import Outcome
+from app.memory.view import View, seen, status_of
+from app.memory.write import Outcome, close
 from app.models import Evidence, Fact, FactEvent, FactVerdict, Session, User
 from app.rules import is_single_valued, subject_of
 from app.text import fingerprint, one_line
@@ -32,6 +32,7 @@ from app.text import fingerprint, one_line
 Source = Literal["api", "page", "mcp", "import"]
 
 NO_FACT = "There is no such fact."
+_FORGOTTEN = Verdict("CONTRADICTS", "forgotten on request")
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +256,29 @@ def require_revision(fact: Fact, revisions: Collection[int] | None) -> None:
     """Raise `Stale` unless the fact is of such a revision; None stands for any."""
     if revisions is not None and fact.revision not in revisions:
         raise Stale("The fact has changed since; read it again.")
+
+
+async def close_fact(
+    tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID, *, source: Source, by: str
+) -> Fact:
+    """End a live fact that nothing replaces, as when a person says "forget that".
+
+    It can be restored. Joins the caller's transaction; raises `NotFound`, or `Conflict` when it is
+    not live or the user's memory is not on.
+    """
+    scope, _ = await get_fact(tx, tenant_id, user, fact_id)
+    person = await lock_user(tx, scope)
+    if person is None:
+        raise NotFound(NO_FACT)
+    require_on(person)
+    _, fact = await get_fact(tx, tenant_id, user, fact_id)
+    if status_of(fact, now(tx)) != "live":
+        raise Conflict("Only a live fact can be forgotten.", code="fact_not_live")
+    ruling = Ruling(fact.id, None, _FORGOTTEN, source)
+    await close(tx, scope, ruling, until=now(tx), by=by)
+    await drop_frozen(tx, person)
+    await tx.refresh(fact)
+    return fact
 
 
 def require_on(user: User) -> None:

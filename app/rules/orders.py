@@ -129,7 +129,7 @@ _TEAM = tuple(
             r"releases?|deploys?|deployments?|branches|tests?|migrations|docs|docstrings|"
             r"code) (?:must|needs?|requires?|have to|has to|are always|is always|"
             r"should always|are (?:all )?(?:written|done|run) (?:with|in|on)|(?:happen|go out|"
-            r"are) (?:only )?on|should be written) .*"
+            rf"are) (?:only )?(?:on|(?:every|each)(?= (?:{_DAYS})))|should be written) .*"
         ),
         (
             r"(?:nothing|nobody|no one|no code) (?:gets?|is|goes|may|can)(?: be)? (?:deployed|"

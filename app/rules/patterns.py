@@ -61,17 +61,23 @@ _HABIT = (
     "[take]|[buy]|[cook]|[train]|[read]|[pay]|[deploy]|[commit]|[squash]|[document]|[shop]|"
     "[cycle]|[carry]|[stay]|[listen]|[watch]|[sleep]|[walk]|[bring]|[pack]"
 )
+_ROUND = (
+    r"(?:deploys?|deployments?|releases?|stand-?ups?|retros?|sprints?|code reviews?|maintenance)"
+)
+_DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun|week)day"
 _OFTEN = r"(?:really |absolutely |also |always |just |do |usually |generally |much |strongly )*"
 _BY = r"(?:by|before|this year|next year|some ?day|one day|eventually|within|in (?:the )?(?:spring|summer|autumn|fall|winter|20\d\d|january|february|march|april|may|june|july|august|september|october|november|december))"
 
 ROWS: tuple[Row, ...] = (
     # Who the user is
+    Row(r"my (?:full |first )?name(?: is|'s) (?:actually|really|in fact) {Name}", "name", "profile", "Name is {Name}."),
     Row(r"my (?:full |first |user )?name(?: is|'s| was always) {name}", "name", "profile", "Name is {name}."),
     Row(r"I [be] called {name}", "name", "profile", "Name is {name}."),
     Row(r"(?:from now on,? |please |just |you can |everyone |everybody |people |friends |they )*calls? me {name}", "preferred name", "profile", "Goes by {name}.", bare=True),
     Row(r"I (?:[prefer]|[like]|[want]|would (?:like|prefer)) (?:to be called|being called) {name}", "preferred name", "profile", "Goes by {name}."),
     Row(r"I [go] by {name}", "preferred name", "profile", "Goes by {name}."),
     Row(r"I [be!] {Name}, {Role} (?:at|for|with|from) {Org}", "name", "profile", "Name is {Name}.", also=(("employer", "profile", "Works at {Org}."), ("role", "profile", "Is {Role}."))),
+    Row(r"I [be!] {Name}, {Role},? (?:currently |now )?(?:based|living) in {Place}", "name", "profile", "Name is {Name}.", also=(("home city", "profile", "Lives in {Place}."), ("role", "profile", "Is {Role}."))),
     Row(r"I [be!] {Name}, {Role}", "name", "profile", "Name is {Name}.", also=(("role", "profile", "Is {Role}."),)),
     Row(r"I [be!] {Name}", "name", "profile", "Name is {Name}."),
     Row(r"this is {Name}", INTRODUCED, "profile", "Name is {Name}.", bare=True),
@@ -93,6 +99,7 @@ ROWS: tuple[Row, ...] = (
     Row(r"I have (?:been (?:living|based)|settled(?: down)?) in {place}", "home city", "profile", "Lives in {place}."),
     Row(r"I have lived in {place} (?:since|for|all my|my whole) .*", "home city", "profile", "Lives in {place}."),
     Row(r"(?:i|user) (?:(?:have|has|just|recently) )*moved(?: over)? to {Org} as {Role}", "employer", "profile", "Works at {Org}.", also=(("role", "profile", "Is {Role}."),), changes=True),
+    Row(r"I [be] (?:now )?back in {City} (?:now|again|for good|permanently)(?: now)?[.!]?$", "home city", "profile", "Lives in {City}.", changes=True),
     Row(r"based in {place}", "home city", "profile", "Lives in {place}."),
     Row(r"my (?:home (?:city|town)|city|current city) is {place}", "home city", "profile", "Lives in {place}."),
     Row(r"(?:i|user)(?: have| has| just| recently)* (?:moved|relocated) (?:here |over |back )?from {oldplace} to {Place}", "home city", "profile", "Moved from {oldplace} to {Place}.", changes=True),
@@ -103,6 +110,7 @@ ROWS: tuple[Row, ...] = (
     # Work
     Row(r"I [work] (?:full-?time |part-?time |remotely )?(?:at|for|with) {org} as {Role}", "employer", "profile", "Works at {org}.", also=(("role", "profile", "Is {Role}."),)),
     Row(r"I [work] as {Role} (?:at|for|with) {org}", "employer", "profile", "Works at {org}.", also=(("role", "profile", "Is {Role}."),)),
+    Row(r"I [be] {role} at {Maker}", "employer", "profile", "Works at {Maker}.", also=(("role", "profile", "Is {role}."),)),
     Row(r"I [be] {role} (?:at|for|with) {Org}", "employer", "profile", "Works at {Org}.", also=(("role", "profile", "Is {role}."),)),
     Row(r"(?:i|user)?(?: have| has| just| recently)* ?(?:joined|started(?: work| working)?(?: at| with)|got hired (?:at|by)|got a job at|accepted an offer from|(?:started|have|has|got) a new job at|moved over to|switched(?: jobs)? to|now work at) {Org} as {Role}", "employer", "profile", "Works at {Org}.", also=(("role", "profile", "Is {Role}."),), changes=True),
     Row(r"(?:i|user)? ?(?:left|quit) {oldorg} (?:for|and (?:joined|started at|now work (?:at|for))) {Org}", "employer", "profile", "Works at {Org}.", changes=True),
@@ -165,6 +173,7 @@ ROWS: tuple[Row, ...] = (
     Row(r"my (?:tech )?stack (?:is|consists of|includes) {tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
     Row(r"I [be] (?:all |now |still |mostly |currently )*(?:on|running|using) {tools} (?:now|these days|nowadays)", ANY_TOOL, "preference", "Now uses {tools}.", weak=True, changes=True),
     Row(r"I [use] (?P<rest>(?:the |a )?(?:dark|light) (?:mode|theme).*|metric.*|imperial.*|tabs.*|\w+ spaces.*|celsius|fahrenheit)", "likes", "preference", "Uses {rest}."),
+    Row(r"I (?:[use]|[run]) {tools} on {known}", ANY_TOOL, "preference", "Uses {tools}.", also=((ANY_TOOL, "preference", "Uses {known}."),), weak=True),
     Row(r"I (?:[use]|[run](?: on| everything on)?|[deploy] (?:on|to|with)|[host] (?:\w+ )?on|[code] in|[write] (?:\w+ ){0,3}in|[rely] on|[work] (?:mostly |mainly )?(?:with|in)) {tools}", ANY_TOOL, "preference", "Uses {tools}.", weak=True),
     Row(r"I (?:[cache]|[log]|[store] (?:\w+ ){1,3}|[track] (?:\w+ ){1,3}|[document] (?:\w+ ){1,3}|[monitor] (?:\w+ ){0,3}) ?(?:in|with|on) {known}", ANY_TOOL, "preference", "Uses {known}.", weak=True),
     Row(r"I have been (?:on|using|running|running on) {known}", ANY_TOOL, "preference", "Uses {known}.", weak=True),

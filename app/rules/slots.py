@@ -197,6 +197,12 @@ def capital_org(raw: str) -> list[str]:
     return found if named and not bad and not tool(found[0]) and not is_place(found[0]) else []
 
 
+def maker(raw: str) -> list[str]:
+    """An employer that is known as a product too ("a software engineer at Stripe")."""
+    found = org(raw)
+    return found if found and tool(found[0]) and CAPITAL.match(raw) else []
+
+
 def language(raw: str) -> list[str]:
     """Natural languages, as many as are listed."""
     text = re.sub(
@@ -221,6 +227,10 @@ def tools(raw: str) -> list[str]:
             "",
             head(part),
         )
+        beside = text.removeprefix("with ")  # "Kubernetes, with Terraform for infra"
+        text = beside if tool(beside) else text
+        if text.startswith("with "):
+            break
         text = re.sub(r"^an? (?=\S+ (?:db|database|cluster)$)|^the ", "", text)
         if not text or _BAD_THING.match(text) or len(text.split()) > 4 or is_passing(part):
             break
@@ -338,6 +348,7 @@ READERS: dict[str, Callable[[str], list[str]]] = {
     "Place": capital_place,
     "org": org,
     "Org": capital_org,
+    "Maker": maker,
     "role": role,
     "Role": titled_role,
     "anyrole": any_role,

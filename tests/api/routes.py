@@ -152,6 +152,13 @@ ROUTES = (
     Route("PATCH", f"{_ORGANIZATION}/{{fact}}", "admin", _CHANGE, {"If-Match": '"1"'}),
     Route("POST", f"{_ORGANIZATION}/{{fact}}/restore", "admin"),
     Route("DELETE", f"{_ORGANIZATION}/{{fact}}", "admin"),
+    Route(
+        "POST",
+        f"{_USER}/memory-tool",
+        "facts",
+        {"command": "view", "path": "/memories"},
+        foreign=200,
+    ),
     Route("GET", f"{_USER}/settings", "privacy", foreign=200),
     Route(
         "PUT",
