@@ -93,6 +93,7 @@ def serve(
     from app.main import create_app  # noqa: PLC0415
 
     settings = _settings(data_dir)
+    settings.public_url = settings.public_url or f"http://{host}:{port}"
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again once it has shut down: then the database must stop too.
         signal.signal(number, lambda *_: sys.exit(0))

@@ -65,6 +65,26 @@ class Settings(BaseSettings):
         description="Secret of at least 32 characters behind cursors and keyed hashes. "
         "Embedded: generated into the data directory. With a database URL: required.",
     )
+    root_key: SecretStr | None = Field(
+        None,
+        min_length=32,
+        description="Secret of at least 32 characters that creates and erases tenants over HTTP. "
+        "Unset: nobody does.",
+    )
+    public_url: str | None = Field(
+        None,
+        description="Where users reach this service; links to their own page begin with it. "
+        "Unset: the address it listens on.",
+    )
+    erasure_ledger: Path | None = Field(
+        None,
+        description="File that remembers erasures apart from the database. Embedded: "
+        "`erasures.ndjson` in the data directory. With a database URL and without a ledger, a "
+        "restored backup could bring the erased back unnoticed.",
+    )
+    backup_retention: Duration = Field(
+        timedelta(days=30), description="How long backups of the database are kept, for receipts."
+    )
     pool_size: int = Field(
         10, ge=2, le=200, description="Database connections of one process, per pool."
     )

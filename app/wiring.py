@@ -4,12 +4,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from app.address import Misconfigured, signing_key
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from app.address import Misconfigured, ledger_path, signing_key
 from app.claude import Claude
 from app.db import Database
 from app.embeddings import Embedder, EmbedderError, embedder_from
 from app.llm import Extractor, Judge
-from app.memory.core import Core
+from app.memory import erasures
+from app.memory.core import LOCAL_URL, Core
+from app.memory.ledger import Ledger
 from app.memory.policy import Policy
 from app.rules import RulesExtractor, RulesJudge
 from app.settings import Settings
@@ -27,6 +32,7 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
         pool_timeout=settings.pool_timeout.total_seconds(),
         prepared_statements=settings.prepared_statements,
     )
+    ledger = _ledger(settings)
     embedder = build_embedder(settings)
     claude = _claude(settings)
     try:
@@ -42,7 +48,11 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
             embedder=embedder,
             signing_key=signing_key(settings),
             recall_deadline=settings.recall_deadline.total_seconds(),
+            ledger=ledger,
+            backup_retention=settings.backup_retention,
+            public_url=(settings.public_url or LOCAL_URL).rstrip("/"),
         )
+        await _check_ledger(core)
         try:
             yield read_by(claude, core) if claude else core
         finally:
@@ -52,6 +62,29 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
         if claude:
             await claude.aclose()
         await db.close()
+
+
+def _ledger(settings: Settings) -> Ledger | None:
+    """Open the configured ledger. Raises `Misconfigured`: without it nobody may be served."""
+    path = ledger_path(settings)
+    if path is None:
+        log.warning("no_erasure_ledger")
+        return None
+    try:
+        return Ledger(path)
+    except OSError as error:
+        raise Misconfigured(
+            f"The erasure ledger {path} can't be written ({error.strerror}): mend that or set "
+            "USERMEM_ERASURE_LEDGER to another file."
+        ) from None
+
+
+async def _check_ledger(core: Core) -> None:
+    """Look at once whether erasures are missing; on trouble the first request looks again."""
+    try:
+        await erasures.check(core)
+    except (psycopg.Error, PoolTimeout) as error:
+        log.warning("ledger_not_checked", error=type(error).__name__)
 
 
 def build_embedder(settings: Settings) -> Embedder:

@@ -3,7 +3,9 @@
 from fastapi import APIRouter
 
 from app.api import (
+    audit_log,
     audits,
+    erasures,
     facts,
     health,
     memory,
@@ -11,6 +13,7 @@ from app.api import (
     search,
     sessions,
     tenant,
+    tenants,
     users,
 )
 
@@ -20,8 +23,11 @@ router.include_router(memory.router)  # /v1/users/{user}/memory
 router.include_router(sessions.router)  # /v1/users/{user}/sessions, /v1/users/{user}/transcripts
 router.include_router(search.router)  # /v1/users/{user}/search, /v1/recalls
 router.include_router(facts.router)  # /v1/users/{user}/facts
-router.include_router(users.router)  # /v1/users/{user}/settings
+router.include_router(users.router)  # /v1/users/{user}, …/settings, …/page-links
+router.include_router(erasures.router)  # /v1/erasures
 router.include_router(tenant.router)  # /v1/tenant/policy
 router.include_router(quarantine.router)  # /v1/quarantine
 router.include_router(audits.router)  # /v1/audits
+router.include_router(audit_log.router)  # /v1/audit-log
+router.include_router(tenants.router)  # /v1/tenants
 router.include_router(health.router)  # /livez, /readyz

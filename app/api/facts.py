@@ -271,7 +271,7 @@ async def delete_fact(
     user: UserId, fact: FactId, core: CoreDep, key: CredentialDep, tx: Tx
 ) -> None:
     """Erase a fact with its evidence and what it had superseded; it is not learned again."""
-    await edit.delete_fact(tx, core, key.tenant_id, user, fact)
+    await edit.delete_fact(tx, core, key.tenant_id, user, fact, by=key.actor)
 
 
 def revision_of(if_match: str | None) -> int:

@@ -95,4 +95,4 @@ async def release_fact(
 @router.post("/{fact}/reject", status_code=204, dependencies=[_admin])
 async def reject(fact: FactId, key: CredentialDep, tx: Tx) -> None:
     """Erase a fact in quarantine for good."""
-    await quarantine.reject(tx, key.tenant_id, fact)
+    await quarantine.reject(tx, key.tenant_id, fact, by=key.actor)

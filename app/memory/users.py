@@ -5,17 +5,31 @@ A user exists from the first write. Reads of an unseen user create nothing.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db import Scope
-from app.models import FrozenBlock, TenantPolicy, User, UserDirectory
+from app.db import Scope, now
+from app.errors import Unauthorized
+from app.memory import audit_log
+from app.memory.jobs import defer_look
+from app.models import (
+    FrozenBlock,
+    PageLink,
+    Session,
+    Tenant,
+    TenantPolicy,
+    User,
+    UserDirectory,
+)
 
 MemoryMode = Literal["on", "paused", "restricted"]
+
+RESTRICTED: Final = "memory_restricted"
+"""The reason of sessions that wait until a restriction is lifted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +59,7 @@ async def ensure_user(tx: AsyncSession, tenant_id: UUID, external_id: str) -> tu
             user = await lock_user(tx, scope, exclusive=False)
             if user is not None:
                 return scope, user
+        await _require_tenant(tx, tenant_id)
         created = await tx.scalar(
             insert(UserDirectory)
             .values(tenant_id=tenant_id, external_id=external_id, user_id=uuid4())
@@ -66,6 +81,15 @@ async def _default_memory(tx: AsyncSession, tenant_id: UUID) -> MemoryMode:
     chosen = TenantPolicy.policy["default_memory"].astext
     stored = await tx.scalar(select(chosen).where(TenantPolicy.tenant_id == tenant_id))
     return "paused" if stored == "paused" else "on"
+
+
+async def _require_tenant(tx: AsyncSession, tenant_id: UUID) -> None:
+    """Raise `Unauthorized` for a tenant that is gone, while a process still knows its keys."""
+    held = (
+        select(Tenant.id).where(Tenant.id == tenant_id).with_for_update(read=True, key_share=True)
+    )
+    if await tx.scalar(held) is None:
+        raise Unauthorized("The API key is not valid.")
 
 
 async def lock_user(tx: AsyncSession, scope: Scope, *, exclusive: bool = True) -> User | None:
@@ -101,19 +125,54 @@ async def read_settings(tx: AsyncSession, tenant_id: UUID, external_id: str) -> 
 
 
 async def write_settings(
-    tx: AsyncSession, tenant_id: UUID, external_id: str, changes: Mapping[str, Any]
+    tx: AsyncSession, tenant_id: UUID, external_id: str, changes: Mapping[str, Any], *, by: str
 ) -> UserSettings:
     """Change those settings that are named, and give all of them.
 
-    A new `memory` moves the epoch: it holds from this commit on.
+    A new `memory` moves the epoch, so it holds from this commit on, and is kept with its time and
+    actor in the audit log.
     """
     scope, _ = await ensure_user(tx, tenant_id, external_id)
     user = await lock_user(tx, scope)
     if user is None:
         raise RuntimeError("the row is locked against erasure")
     before = user.memory
-    for name, value in changes.items():
-        setattr(user, name, value)
+    changed = sorted(name for name, value in changes.items() if getattr(user, name) != value)
+    for name in changed:
+        setattr(user, name, changes[name])
     if user.memory != before:
         await drop_frozen(tx, user)
+        await _after_consent(tx, scope, before, user.memory)
+    if changed:
+        details: dict[str, Any] = {"changed": changed}
+        if user.memory != before:
+            details["memory"] = {"from": before, "to": user.memory}
+        await audit_log.record(
+            tx, tenant_id, by, "settings_changed", about=scope.user_id, details=details
+        )
     return UserSettings(user.memory, user.locale, user.timezone)  # type: ignore[arg-type] # CHECKed
+
+
+async def _after_consent(tx: AsyncSession, scope: Scope, before: str, after: str) -> None:
+    """End open links when memory is switched off; wake what a restriction had kept waiting."""
+    if after != "on":
+        await tx.execute(
+            delete(PageLink).where(
+                PageLink.tenant_id == scope.tenant_id, PageLink.user_id == scope.user_id
+            )
+        )
+    if before != "restricted":
+        return
+    woken = await tx.scalars(
+        update(Session)
+        .where(
+            Session.tenant_id == scope.tenant_id,
+            Session.user_id == scope.user_id,
+            Session.status == "queued",
+            Session.reason == RESTRICTED,
+        )
+        .values(reason=None, extract_after=now(tx))
+        .returning(Session.id)
+    )
+    for session_id in woken.all():
+        await defer_look(tx, scope, session_id)
