@@ -4,12 +4,9 @@ What only some commands need is imported by them: half of it takes seconds to lo
 """
 
 import asyncio
-import json
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -19,9 +16,13 @@ import typer
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from app import db, telemetry
-from app.address import Address, Misconfigured, database, signing_key
-from app.db import Database
+from app import db, erasing
+from app.address import Address, Misconfigured, database
+from app.console import DataDir, Tenant
+from app.console import opened as _open
+from app.console import prepare as _prepare
+from app.console import settings_of as _settings
+from app.console import show as _print
 from app.durations import parse_duration
 from app.embedded import EmbeddedError
 from app.errors import UsermemError
@@ -37,7 +38,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-_tenants = typer.Typer(help="Create tenants.", no_args_is_help=True)
+_tenants = typer.Typer(help="Create and erase tenants.", no_args_is_help=True)
 _keys = typer.Typer(help="Create and revoke API keys.", no_args_is_help=True)
 app.add_typer(_tenants, name="tenants")
 app.add_typer(_keys, name="keys")
@@ -45,14 +46,8 @@ _sessions = typer.Typer(help="Look after sessions.", no_args_is_help=True)
 app.add_typer(_sessions, name="sessions")
 _audits = typer.Typer(help="Look for what should not be there.", no_args_is_help=True)
 app.add_typer(_audits, name="audit")
-
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-dir", help="Where the embedded Postgres lives.", envvar="USERMEM_DATA_DIR"
-    ),
-]
-Tenant = Annotated[str, typer.Argument(help="Id or name.")]
+_tenants.command("erase")(erasing.erase_tenant)
+app.add_typer(erasing.erasures, name="erasures")
 
 
 def main() -> None:
@@ -70,14 +65,6 @@ def main() -> None:
 def _fail(message: str) -> NoReturn:
     typer.echo(f"usermem: {message}", err=True)
     sys.exit(1)
-
-
-def _settings(data_dir: Path | None = None) -> Settings:
-    settings = Settings()
-    telemetry.configure(settings.log_level)
-    if data_dir is not None:
-        settings.data_dir = data_dir
-    return settings
 
 
 @app.command()
@@ -158,20 +145,6 @@ def migrate(data_dir: DataDir = None) -> None:
         typer.echo("The schema is up to date.")
 
 
-def _prepare(settings: Settings, address: Address) -> None:
-    """Migrate an embedded database; refuse another one with an old schema."""
-    signing_key(settings)
-    if address.is_embedded:
-        db.migrate(address.owner_url)
-    elif not asyncio.run(_is_current(address.service_url)):
-        raise Misconfigured("The database's schema is not up to date. Run: usermem migrate")
-
-
-async def _is_current(url: str) -> bool:
-    async with _open(url) as base:
-        return await db.schema_is_current(base)
-
-
 @_tenants.command("create")
 def create_tenant(name: str, data_dir: DataDir = None) -> None:
     """Create a tenant and print it with a key that holds every scope. The key is shown once."""
@@ -190,16 +163,6 @@ def create_tenant(name: str, data_dir: DataDir = None) -> None:
 async def _create_tenant(url: str, name: str) -> tuple[UUID, str, tenants.NewKey]:
     async with _open(url) as base:
         return await tenants.create_tenant(base, name)
-
-
-@asynccontextmanager
-async def _open(url: str) -> AsyncIterator[Database]:
-    base = Database(url, pool_size=2, pool_timeout=10)
-    await base.open()
-    try:
-        yield base
-    finally:
-        await base.close()
 
 
 @_keys.command("create")
@@ -383,7 +346,3 @@ def demo() -> None:
     from app.demo import run  # noqa: PLC0415
 
     run()
-
-
-def _print(value: dict[str, Any]) -> None:
-    typer.echo(json.dumps(value, ensure_ascii=False))

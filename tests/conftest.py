@@ -19,7 +19,6 @@ from app.embedded import EmbeddedPostgres
 from app.settings import Settings
 from tests.world import Urls, World
 
-
 ROOT_KEY = "r" * 40
 
 
