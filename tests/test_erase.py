@@ -15,6 +15,7 @@ from app.llm import ModelAnsweredBadly
 from app.memory.policy import MAX_ATTEMPTS
 from app.memory.tenants import create_key
 from tests.fakes import FakeExtractor, drain, reading, silence, until, working
+from tests.planting import Planted, embedded, plant
 from tests.sweep import holdings
 from tests.world import Caller, World
 
@@ -117,6 +118,7 @@ async def test_after_an_erasure_no_column_and_no_log_holds_the_marker(
     receipt = await erase(caller)
 
     assert hits(alice.world, marker) == []
+    assert "session_extracted" in caplog.text
     assert marker not in caplog.text.lower()
     assert marker not in postgres_log(alice.world)
     assert receipt["counts"]["memory_fact"] >= 4
@@ -132,9 +134,8 @@ async def test_after_an_erasure_no_column_and_no_log_holds_the_marker(
 async def test_erasing_one_user_leaves_every_other_as_they_were(alice, other):
     callers = [alice, alice.of("bob"), other]
     for caller in callers:
-        for n in range(20):
-            fact = {"text": f"Uses tool number {n} of {caller.user}.", "kind": "preference"}
-            assert (await caller.post("/facts", fact)).status_code == 201
+        uses = [Planted(f"Uses tool number {n} of {caller.user}.") for n in range(20)]
+        plant(caller, *await embedded(caller, *uses))
         await caller.say(f"My name is {caller.user.title()}.")
     before = [await caller.facts() for caller in callers]
     assert [len(facts) for facts in before] == [21, 21, 21]
@@ -262,8 +263,8 @@ async def test_a_job_of_an_erased_user_finds_nothing_to_do(alice, core, extracto
     assert alice.world.rows("select 1 from procrastinate_jobs") == []
 
     alice.world.execute(
-        "insert into procrastinate_jobs (task_name, args, lock, status)"
-        " values (%s, %s::jsonb, %s, 'todo')",
+        "insert into procrastinate_jobs (queue_name, task_name, args, lock, status)"
+        " values ('default', %s, %s::jsonb, %s, 'todo')",
         job[0],
         json.dumps(job[1]),
         job[2],
@@ -287,8 +288,8 @@ async def test_an_erasure_goes_before_a_thousand_waiting_jobs(alice, core, extra
           insert into message (tenant_id, user_id, session_id, position, text, said_at)
           select tenant_id, user_id, id, 1, 'plan: ' || external_id, now() from made
         )
-        insert into procrastinate_jobs (task_name, args, lock, queueing_lock, status)
-        select 'extract', jsonb_build_object('tenant_id', tenant_id::text, 'user_id',
+        insert into procrastinate_jobs (queue_name, task_name, args, lock, queueing_lock, status)
+        select 'default', 'extract', jsonb_build_object('tenant_id', tenant_id::text, 'user_id',
           replace(user_id::text, '-', ''), 'session_id', id::text),
           replace(user_id::text, '-', ''), 'extract:' || id, 'todo' from made
         """,
