@@ -35,7 +35,7 @@ async def _erase(settings: Settings, address: Address, tenant: str) -> dict[str,
 
     async with opened(address.owner_url) as base:
         tenant_id = await tenants.resolve_tenant(base, tenant)
-    async with open_core(settings, address.service_url) as core:
+    async with open_core(settings, address.service_url, warm=False) as core:
         receipt = await erase.erase_tenant(core, tenant_id)
     return {
         "erasure_id": str(receipt.erasure_id),
@@ -79,5 +79,5 @@ async def _replay(settings: Settings, address: Address, file: Path) -> int:
     from app.memory.erasures import replay  # noqa: PLC0415 - as above
     from app.wiring import open_core  # noqa: PLC0415 - as above
 
-    async with open_core(settings, address.service_url) as core:
+    async with open_core(settings, address.service_url, warm=False) as core:
         return await replay(core, read(file))

@@ -24,8 +24,11 @@ log = logger(__name__)
 
 
 @asynccontextmanager
-async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
-    """Open everything that the verbs work with, for the block's time."""
+async def open_core(settings: Settings, url: str, *, warm: bool = True) -> AsyncIterator[Core]:
+    """Open everything that the verbs work with, for the block's time.
+
+    Without `warm` the embedder is loaded when it is first asked, which takes seconds.
+    """
     db = Database(
         url,
         pool_size=settings.pool_size,
@@ -38,7 +41,8 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
     try:
         await db.open()
         try:
-            await embedder.warm()
+            if warm:
+                await embedder.warm()
         except EmbedderError as error:
             log.warning("embedder_unavailable", code=error.code)
         core = Core(
