@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,10 @@ from typer.testing import CliRunner
 from app import db
 from app.address import Misconfigured
 from app.cli import app as cli
+from app.deps import KeyCache
 from app.errors import Unavailable
 from app.memory import erasures
+from app.memory.core import Core
 from app.memory.erase import user_hash
 from app.memory.ledger import Entry, Ledger, read
 from app.settings import Settings
@@ -40,9 +43,25 @@ def settings_for(urls: Urls, ledger: Path | None) -> Settings:
 
 
 @asynccontextmanager
-async def a_service(urls: Urls, ledger: Path | None):
+async def started(urls: Urls, ledger: Path | None) -> AsyncIterator[World]:
+    """A whole service, as it starts."""
     async with World.open(settings_for(urls, ledger), urls) as opened:
         yield opened
+
+
+@asynccontextmanager
+async def a_service(world: World, urls: Urls, ledger: Path) -> AsyncIterator[World]:
+    """The same over the embedder that is loaded already, which saves seconds."""
+    base = db.Database(urls.service)
+    await base.open()
+    try:
+        seams = (world.core.extractor, world.core.judge, world.core.embedder)
+        core = Core(base, *seams, world.core.signing_key, ledger=Ledger(ledger))
+        state = {**world.state, "core": core, "keys": KeyCache()}
+        async with World._over(world.app, urls, state, world.settings) as opened:
+            yield opened
+    finally:
+        await base.close()
 
 
 async def command(urls: Urls, ledger: Path, *arguments: str) -> Any:
@@ -63,17 +82,23 @@ async def readiness(world: World) -> tuple[int, str]:
 
 
 @pytest.fixture
+def shared(world: World) -> World:
+    """The world of all tests, under a name apart from the services that each test starts."""
+    return world
+
+
+@pytest.fixture
 def ledger(tmp_path: Path) -> Path:
     return tmp_path / "apart" / "erasures.ndjson"
 
 
 async def test_a_restored_database_is_served_by_nobody_until_its_erasures_are_replayed(
-    urls, ledger, tmp_path
+    shared, urls, ledger, tmp_path
 ):
     backup = tmp_path / "backup"
     with fresh(urls) as before, fresh(urls) as after:
         db.migrate(before.superuser)
-        async with a_service(before, ledger) as world:
+        async with a_service(shared, before, ledger) as world:
             alice = await world.tenant()
             bob = alice.of("bob")
             for caller in (alice, bob):
@@ -85,7 +110,7 @@ async def test_a_restored_database_is_served_by_nobody_until_its_erasures_are_re
             await bob.post("/facts", {"text": "Uses tea.", "kind": "preference"})
         restore(backup, after)
 
-        async with a_service(after, ledger) as world:
+        async with started(after, ledger) as world:
             alice = Caller(world, alice.tenant_id, alice.key)
             assert await readiness(world) == (503, "failed")
             for answer in (await alice.get("/facts"), await alice.get("/memory")):
@@ -117,11 +142,11 @@ async def test_a_restored_database_is_served_by_nobody_until_its_erasures_are_re
             assert await erasures.replay(world.core, read(ledger)) == 0
 
 
-async def test_an_erased_tenant_is_erased_again_after_a_restore(urls, ledger, tmp_path):
+async def test_an_erased_tenant_is_erased_again_after_a_restore(shared, urls, ledger, tmp_path):
     backup = tmp_path / "backup"
     with fresh(urls) as before, fresh(urls) as after:
         db.migrate(before.superuser)
-        async with a_service(before, ledger) as world:
+        async with a_service(shared, before, ledger) as world:
             alice = await world.tenant("acme")
             await alice.post("/facts", FACT)
             dump(before, backup)
@@ -139,10 +164,10 @@ async def test_an_erased_tenant_is_erased_again_after_a_restore(urls, ledger, tm
         assert [h for h in holdings(after.superuser) if MARKER in h.text.lower()] == []
 
 
-async def test_a_crash_before_the_commit_leaves_an_erasure_to_be_replayed(urls, ledger):
+async def test_a_crash_before_the_commit_leaves_an_erasure_to_be_replayed(shared, urls, ledger):
     with fresh(urls) as its:
         db.migrate(its.superuser)
-        async with a_service(its, ledger) as world:
+        async with a_service(shared, its, ledger) as world:
             alice = await world.tenant()
             await alice.post("/facts", FACT)
             world.execute("revoke insert on erasure from usermem_service")
@@ -155,31 +180,32 @@ async def test_a_crash_before_the_commit_leaves_an_erasure_to_be_replayed(urls, 
             digest = user_hash(world.core, alice.tenant_id, alice.user)
             ((at,),) = world.rows("select now()")
             await Ledger(ledger).append([Entry(uuid4(), alice.tenant_id, digest, at)])
-        async with a_service(its, ledger) as world:
+        async with a_service(shared, its, ledger) as world:
             assert await readiness(world) == (503, "failed")
             assert await erasures.replay(world.core, read(ledger)) == 1
+            assert world.core.ledger
             world.core.ledger.looked_at = float("-inf")
             assert await readiness(world) == (200, "ok")
             assert await Caller(world, alice.tenant_id, alice.key).facts("all") == []
 
 
-async def test_an_erasure_that_was_tried_again_is_not_missing(urls, ledger):
+async def test_an_erasure_that_was_tried_again_is_not_missing(shared, urls, ledger):
     with fresh(urls) as its:
         db.migrate(its.superuser)
-        async with a_service(its, ledger) as world:
+        async with a_service(shared, its, ledger) as world:
             alice = await world.tenant()
             digest = user_hash(world.core, alice.tenant_id, alice.user)
             ((at,),) = world.rows("select now()")
             await Ledger(ledger).append([Entry(uuid4(), alice.tenant_id, digest, at)])
             assert (await alice.delete("")).status_code == 200
-        async with a_service(its, ledger) as world:
+        async with a_service(shared, its, ledger) as world:
             assert await readiness(world) == (200, "ok")
 
 
-async def test_who_came_back_after_an_erasure_is_left_alone_by_its_replay(urls, ledger):
+async def test_who_came_back_after_an_erasure_is_left_alone_by_its_replay(shared, urls, ledger):
     with fresh(urls) as its:
         db.migrate(its.superuser)
-        async with a_service(its, ledger) as world:
+        async with a_service(shared, its, ledger) as world:
             alice = await world.tenant()
             await alice.delete("")
             await alice.post("/facts", FACT)
@@ -188,15 +214,15 @@ async def test_who_came_back_after_an_erasure_is_left_alone_by_its_replay(urls, 
             assert await alice.texts() == [FACT["text"]]
 
 
-async def test_a_lost_ledger_is_written_anew_from_the_database(urls, ledger):
+async def test_a_lost_ledger_is_written_anew_from_the_database(shared, urls, ledger):
     with fresh(urls) as its:
         db.migrate(its.superuser)
-        async with a_service(its, ledger) as world:
+        async with a_service(shared, its, ledger) as world:
             alice = await world.tenant()
             await alice.delete("")
         before = read(ledger)
         ledger.unlink()
-        async with a_service(its, ledger) as world:
+        async with a_service(shared, its, ledger) as world:
             assert await readiness(world) == (200, "ok")
         assert read(ledger) == before
         assert len(before) == 1
@@ -235,7 +261,7 @@ async def test_erasures_are_listed_by_pages_and_since_a_time(alice, other):
 
 
 async def test_beside_an_external_database_no_ledger_is_a_warning(urls, capsys):
-    async with a_service(urls, None) as world:
+    async with started(urls, None) as world:
         status, ledger = await readiness(world)
         state = (await world.http.get("/readyz")).json()["status"]
 
@@ -246,7 +272,7 @@ async def test_beside_an_external_database_no_ledger_is_a_warning(urls, capsys):
 async def test_a_ledger_that_can_not_be_written_stops_the_service_from_starting(urls, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(Misconfigured, match="ledger"):
-        async with a_service(urls, tmp_path / "file" / "erasures.ndjson"):
+        async with started(urls, tmp_path / "file" / "erasures.ndjson"):
             pass
 
 

@@ -6,16 +6,18 @@ nobody any more. Last before the commit the ledger is written, so that no erasur
 a restored backup could undo unnoticed; a crash between the two leaves an entry to be replayed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, cast
 from uuid import UUID, uuid4
 
+import psycopg
 from sqlalchemy import CursorResult, Table, delete, func, literal, select, text, union_all
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db import Base, Scope, now
+from app.db import Base, Scope
 from app.errors import NotFound
 from app.memory import audit_log
 from app.memory.core import Core
@@ -43,6 +45,8 @@ _ROOTS: Final = tuple(
 
 _OF_TENANTS: Final = tuple(table for table in _TABLES if "tenant_id" in table.c)
 
+_TRIES: Final = 3
+
 _JOBS: Final = text("delete from procrastinate_jobs where args @> cast(:whose as jsonb)")
 
 
@@ -68,8 +72,23 @@ def tenant_hash(core: Core, tenant_id: UUID) -> bytes:
 
 async def erase_user(core: Core, tenant_id: UUID, user: str, *, by: str) -> Erased:
     """Erase a user; one who never existed is answered alike, and is not created."""
-    async with core.db.tenant(tenant_id) as tx:
-        return await erase(tx, core, tenant_id, user, by=by)
+
+    async def act() -> Erased:
+        async with core.db.tenant(tenant_id) as tx:
+            return await erase(tx, core, tenant_id, user, by=by)
+
+    return await _insist(act)
+
+
+async def _insist(act: Callable[[], Awaitable[Erased]]) -> Erased:
+    """Try again when the database broke a circle of waiting by undoing this erasure's part."""
+    for _ in range(_TRIES - 1):
+        try:
+            return await act()
+        except DBAPIError as error:
+            if not isinstance(error.orig, psycopg.errors.DeadlockDetected):
+                raise
+    return await act()
 
 
 async def erase(
@@ -109,7 +128,7 @@ async def erase(
     )
     core.people.pop((tenant_id, user), None)
     core.recalls.forget(scope)
-    entry = replayed or Entry(uuid4(), tenant_id, user_hash(core, tenant_id, user), now(tx))
+    entry = replayed or await _entry(tx, tenant_id, user_hash(core, tenant_id, user))
     await audit_log.record(
         tx,
         tenant_id,
@@ -119,6 +138,12 @@ async def erase(
         details={"erasure_id": str(entry.erasure_id)},
     )
     return await _enter(tx, core, entry, counts, replayed=replayed is not None)
+
+
+async def _entry(tx: AsyncSession, tenant_id: UUID, subject_hash: bytes) -> Entry:
+    """Make the ledger's entry, of a time after all that the erasure has waited for."""
+    at = (await tx.execute(select(func.clock_timestamp()))).scalar_one()
+    return Entry(uuid4(), tenant_id, subject_hash, at)
 
 
 async def _count(tx: AsyncSession, scope: Scope) -> dict[str, int]:
@@ -169,23 +194,33 @@ async def erase_tenant(core: Core, tenant_id: UUID, *, replayed: Entry | None = 
 
     What stays is that it was erased, and its users before it: random ids, times, keyed hashes.
     """
-    async with core.db.tenant(tenant_id) as tx:
-        locked = select(Tenant.id).where(Tenant.id == tenant_id).with_for_update()
-        if await tx.scalar(locked) is None:
-            raise NotFound("There is no such tenant.")
-        counts = {
-            table.name: await tx.scalar(
-                select(func.count()).select_from(table).where(table.c.tenant_id == tenant_id)
-            )
-            or 0
-            for table in _OF_TENANTS
-            if table.name != Erasure.__tablename__
-        }
-        await tx.execute(delete(UserDirectory).where(UserDirectory.tenant_id == tenant_id))
-        await tx.execute(delete(Tenant).where(Tenant.id == tenant_id))
-        counts["procrastinate_jobs"] = await _run(
-            tx, _JOBS.bindparams(whose=f'{{"tenant_id": "{tenant_id.hex}"}}')
+
+    async def act() -> Erased:
+        async with core.db.tenant(tenant_id) as tx:
+            return await _erase_tenant(tx, core, tenant_id, replayed)
+
+    return await _insist(act)
+
+
+async def _erase_tenant(
+    tx: AsyncSession, core: Core, tenant_id: UUID, replayed: Entry | None
+) -> Erased:
+    locked = select(Tenant.id).where(Tenant.id == tenant_id).with_for_update()
+    if await tx.scalar(locked) is None:
+        raise NotFound("There is no such tenant.")
+    counts = {
+        table.name: await tx.scalar(
+            select(func.count()).select_from(table).where(table.c.tenant_id == tenant_id)
         )
-        core.policies.pop(tenant_id, None)
-        entry = replayed or Entry(uuid4(), tenant_id, tenant_hash(core, tenant_id), now(tx))
-        return await _enter(tx, core, entry, counts, replayed=replayed is not None)
+        or 0
+        for table in _OF_TENANTS
+        if table.name != Erasure.__tablename__
+    }
+    await tx.execute(delete(UserDirectory).where(UserDirectory.tenant_id == tenant_id))
+    await tx.execute(delete(Tenant).where(Tenant.id == tenant_id))
+    counts["procrastinate_jobs"] = await _run(
+        tx, _JOBS.bindparams(whose=f'{{"tenant_id": "{tenant_id.hex}"}}')
+    )
+    core.policies.pop(tenant_id, None)
+    entry = replayed or await _entry(tx, tenant_id, tenant_hash(core, tenant_id))
+    return await _enter(tx, core, entry, counts, replayed=replayed is not None)
