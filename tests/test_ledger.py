@@ -194,6 +194,7 @@ async def test_an_erasure_that_was_tried_again_is_not_missing(shared, urls, ledg
         db.migrate(its.superuser)
         async with a_service(shared, its, ledger) as world:
             alice = await world.tenant()
+            assert await readiness(world) == (200, "ok")
             digest = user_hash(world.core, alice.tenant_id, alice.user)
             ((at,),) = world.rows("select now()")
             await Ledger(ledger).append([Entry(uuid4(), alice.tenant_id, digest, at)])
