@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
 
+from tests.conftest import ROOT_KEY
+
 Scope = Literal["ingest", "recall", "facts", "privacy", "admin"]
 
 _MESSAGE = {"role": "user", "content": "I live in Lisbon.", "id": "m1", "name": "someone"}
@@ -55,6 +57,7 @@ class Route:
         return self.path.format(**{"recall_id": _RECALL, "tenant": _RECALL, **quoted})
 
 
+_ROOT = {"Authorization": f"Bearer {ROOT_KEY}"}
 _RECALL = "3f0c8e56-58a4-4a53-8a5c-0d6d7c0f8a11"
 _USER = "/v1/users/{user}"
 _SESSION = _USER + "/sessions/{session}"
@@ -151,8 +154,8 @@ ROUTES = (
         query=("user", "action", "from", "to", *_PAGE),
         foreign=200,
     ),
-    Route("POST", "/v1/tenants", body={"name": "acme"}, foreign=401),
-    Route("DELETE", "/v1/tenants/{tenant}", foreign=401),
+    Route("POST", "/v1/tenants", body={"name": "acme"}, headers=_ROOT),
+    Route("DELETE", "/v1/tenants/{tenant}", headers=_ROOT),
     Route("GET", "/v1/tenant/policy", "admin", foreign=200),
     Route("PUT", "/v1/tenant/policy", "admin", _POLICY, foreign=200),
     Route("PATCH", "/v1/tenant/policy", "admin", _POLICY, foreign=200),
