@@ -15,6 +15,7 @@ from app.llm import Extractor, Judge
 from app.memory import erasures
 from app.memory.core import LOCAL_URL, Core
 from app.memory.ledger import Ledger
+from app.memory.mirror import Mirrors
 from app.memory.policy import Policy
 from app.rules import RulesExtractor, RulesJudge
 from app.settings import Settings
@@ -55,6 +56,7 @@ async def open_core(settings: Settings, url: str, *, warm: bool = True) -> Async
             ledger=ledger,
             backup_retention=settings.backup_retention,
             public_url=(settings.public_url or LOCAL_URL).rstrip("/"),
+            mirrors=Mirrors(settings.recall_cache * 2**20),
         )
         await _check_ledger(core)
         try:

@@ -103,7 +103,6 @@ async def change_fact(
         tx.add(to_verdict(scope, Ruling(fact.id, successor, _BY_HAND, "person")))
         await record_events(tx, scope, [(fact.id, "superseded")], by)
         await drop_frozen(tx, person)
-        person.revision += 1
         _, kept = await get_fact(tx, tenant_id, user, successor)
         await _log_correction(tx, scope, fact, change, by)
         return kept, now(tx)
@@ -174,7 +173,6 @@ async def _change_in_place(
         setattr(fact, name, value)
     fact.revision += 1
     await drop_frozen(tx, person)
-    person.revision += 1
     await tx.flush()
     await record_events(tx, scope, [(fact.id, "changed")], by)
 
@@ -217,7 +215,6 @@ async def restore_fact(
         .values(overturned_at=now(tx))
     )
     await drop_frozen(tx, person)
-    person.revision += 1
     await audit_log.record(
         tx, tenant_id, by, "fact_restored", about=scope.user_id, details={"fact": str(fact.id)}
     )
@@ -271,7 +268,6 @@ async def delete_fact(
     )
     await _delete(tx, scope, chain)
     await drop_frozen(tx, person)
-    person.revision += 1
     details = {"facts": [str(gone) for gone in sorted(chain)]}
     await audit_log.record(tx, tenant_id, by, "fact_deleted", about=scope.user_id, details=details)
 

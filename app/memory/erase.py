@@ -127,6 +127,7 @@ async def erase(
         tx, _JOBS.bindparams(whose=f'{{"user_id": "{scope.user_id.hex}"}}')
     )
     core.people.pop((tenant_id, user), None)
+    core.mirrors.drop(scope.user_id)
     core.recalls.forget(scope)
     entry = replayed or await _entry(tx, tenant_id, user_hash(core, tenant_id, user))
     await audit_log.record(

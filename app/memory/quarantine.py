@@ -135,7 +135,6 @@ async def sweep(tx: AsyncSession, tenant_id: UUID, way: Way, *, by: str) -> Swep
         restored += await _take(tx, scope, facts, by=by)
         quarantined += len(facts)
         await drop_frozen(tx, person)
-        person.revision += 1
         details = {"quarantined": len(facts)}
         await audit_log.record(
             tx, tenant_id, by, "quarantine_swept", about=user_id, details=details

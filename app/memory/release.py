@@ -49,7 +49,6 @@ async def release(
         if prepared.judge_again:
             await defer_rejudge(tx, scope, fact.id, now(tx) + core.patience.retry)
         await drop_frozen(tx, person)
-        person.revision += 1
         details = {"fact": str(fact_id)}
         await audit_log.record(
             tx, tenant_id, by, "quarantine_released", about=scope.user_id, details=details
