@@ -13,7 +13,8 @@ RUN /opt/usermem/bin/pip install --no-deps . \
     && /opt/usermem/bin/pip uninstall --yes pip setuptools
 
 FROM python:3.11.14-slim-bookworm
-RUN useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin usermem
+RUN useradd --system --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin usermem \
+    && install --directory --owner=usermem --group=usermem --mode=0700 /var/lib/usermem
 COPY --from=build /opt/usermem /opt/usermem
 ENV PATH=/opt/usermem/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 10001:10001

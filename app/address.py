@@ -13,6 +13,7 @@ from app.errors import UsermemError
 from app.settings import Settings
 
 _SIGNING_KEY_FILE: Final = "signing-key"
+_LEDGER_FILE: Final = "erasures.ndjson"
 
 
 class Misconfigured(UsermemError):  # noqa: N818 - said to an operator, who reads it as a state
@@ -52,6 +53,15 @@ def signing_key(settings: Settings) -> bytes:
             "it is generated only for the embedded database."
         )
     return _generated_key(settings.data_dir.expanduser() / _SIGNING_KEY_FILE)
+
+
+def ledger_path(settings: Settings) -> Path | None:
+    """Give where the erasure ledger is; None beside a database URL without one."""
+    if settings.erasure_ledger is not None:
+        return settings.erasure_ledger.expanduser()
+    if settings.database_url is not None:
+        return None
+    return settings.data_dir.expanduser() / _LEDGER_FILE
 
 
 def _generated_key(path: Path) -> bytes:

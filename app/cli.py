@@ -18,7 +18,7 @@ import typer
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from app import db
+from app import db, erasing
 from app.address import Address, Misconfigured, database
 from app.console import DataDir, Tenant
 from app.console import opened as _open
@@ -40,7 +40,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-_tenants = typer.Typer(help="Create and export tenants.", no_args_is_help=True)
+_tenants = typer.Typer(help="Create, export and erase tenants.", no_args_is_help=True)
 _keys = typer.Typer(help="Create and revoke API keys.", no_args_is_help=True)
 app.add_typer(_tenants, name="tenants")
 app.add_typer(_keys, name="keys")
@@ -48,6 +48,8 @@ _sessions = typer.Typer(help="Look after sessions.", no_args_is_help=True)
 app.add_typer(_sessions, name="sessions")
 _audits = typer.Typer(help="Look for what should not be there.", no_args_is_help=True)
 app.add_typer(_audits, name="audit")
+_tenants.command("erase")(erasing.erase_tenant)
+app.add_typer(erasing.erasures, name="erasures")
 
 
 def main() -> None:
@@ -80,6 +82,7 @@ def serve(
     from app.main import create_app  # noqa: PLC0415
 
     settings = _settings(data_dir)
+    settings.public_url = settings.public_url or f"http://{host}:{port}"
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again once it has shut down: then the database must stop too.
         signal.signal(number, lambda *_: sys.exit(0))

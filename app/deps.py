@@ -1,6 +1,7 @@
 """Everything a route may depend on: the core, who is asking, and the request's transaction."""
 
 import hashlib
+import hmac
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.errors import Forbidden, NotFound, Unauthorized
 from app.memory.core import Core
+from app.memory.erasures import require_all
 from app.memory.tenants import Credential, find_credential, parse_key
 from app.memory.users import ORGANIZATION
 from app.text import clean
@@ -27,6 +29,7 @@ REVOKED_WITHIN: Final = 55
 """Seconds that a process may go on to accept a revoked key."""
 
 _documented = HTTPBearer(auto_error=False, scheme_name="api_key", description="um_<id>_<secret>")
+_root = HTTPBearer(auto_error=False, scheme_name="root_key", description="USERMEM_ROOT_KEY")
 
 
 def get_core(request: Request) -> Core:
@@ -94,6 +97,15 @@ class KeyCache:
         return known
 
 
+def root_digest(key: str) -> bytes:
+    """Give the digest by which the root key's header is known."""
+    return hashlib.sha256(f"Bearer {key}".encode()).digest()
+
+
+def root_documented(_bearer: Annotated[object, Depends(_root)]) -> None:
+    """Show in the OpenAPI document that the root key is needed; `RootRoute` checks it."""
+
+
 def _no_key() -> Unauthorized:
     return Unauthorized("Send the key as 'Authorization: Bearer um_…'.")
 
@@ -150,8 +162,7 @@ class KeyedRoute(StrictRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Wrap the strict handler."""
         handle = super().get_route_handler()
-        takes_body = self.body_field is not None
-        needs_body = self.body_field is not None and self.body_field.field_info.is_required()
+        takes_body, needs_body = _body_of(self)
         needs = next(
             (d.dependency for d in self.dependencies if isinstance(d.dependency, Needs)), None
         )
@@ -159,6 +170,7 @@ class KeyedRoute(StrictRoute):
             raise TypeError(f"{self.path} does not say what it needs of a key")
 
         async def checked(request: Request) -> Response:
+            await require_all(get_core(request))
             credential = await authenticate(request)
             authorize(credential, needs, request.path_params.get("user"))
             request.state.credential = credential
@@ -173,10 +185,37 @@ class KeyedRoute(StrictRoute):
         return checked
 
 
+def _body_of(route: APIRoute) -> tuple[bool, bool]:
+    """Tell whether a route takes a body, and whether it must have one."""
+    field = route.body_field
+    return field is not None, field is not None and field.field_info.is_required()
+
+
 class StreamingRoute(KeyedRoute):
     """A keyed route whose body may be larger than what is held in memory."""
 
     reads_itself = True
+
+
+class RootRoute(StrictRoute):
+    """A route for whoever runs the service: it opens to the root key alone, if there is one."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Wrap the strict handler."""
+        handle = super().get_route_handler()
+        takes_body, needs_body = _body_of(self)
+
+        async def checked(request: Request) -> Response:
+            await require_all(get_core(request))
+            known, sent = request.state.root_key, request.headers.getlist("authorization")
+            digest = hashlib.sha256(sent[0].encode()).digest() if len(sent) == 1 else b""
+            if known is None or not hmac.compare_digest(known, digest):
+                raise Unauthorized("Send the root key as 'Authorization: Bearer …'.")
+            strict = JsonRequest(request.scope, request.receive)
+            await strict.check(takes_body=takes_body, needs_body=needs_body)
+            return await handle(strict)
+
+        return checked
 
 
 async def authenticate(request: Request) -> Credential:

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import api, doors, problems
 from app.api import memory
-from app.deps import KeyCache
+from app.deps import KeyCache, root_digest
 from app.memory.core import Core
 from app.once import Replayed, replay
 from app.settings import Settings
@@ -30,6 +30,7 @@ class State(TypedDict):
 
     core: Core
     keys: KeyCache
+    root_key: bytes | None
 
 
 def create_app(settings: Settings, database_url: str, *, with_worker: bool = True) -> FastAPI:
@@ -42,7 +43,12 @@ def create_app(settings: Settings, database_url: str, *, with_worker: bool = Tru
             if with_worker:
                 worker = Worker(core, concurrency=settings.worker_concurrency)
                 await stack.enter_async_context(_running(worker))
-            yield {"core": core, "keys": KeyCache()}
+            root = settings.root_key
+            yield {
+                "core": core,
+                "keys": KeyCache(),
+                "root_key": root_digest(root.get_secret_value()) if root else None,
+            }
 
     app = Api(
         title="Usermem",

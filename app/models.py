@@ -463,3 +463,61 @@ class MemoryFile(OfUser, Base):
     revision: Mapped[int] = mapped_column(server_default="1")
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
     updated_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
+class AuditEntry(Base):
+    """Who did what to whom, append-only. `about` is our random id of the user: erasing unnames it.
+
+    Not a table about users: an entry stays when its user goes.
+    """
+
+    __tablename__ = "audit_log"
+    __table_args__ = (
+        Index("ix_audit_log_newest", "tenant_id", "created_at", "id"),
+        Index("ix_audit_log_about", "tenant_id", "about", "created_at", "id"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(
+        ForeignKey("tenant.id", ondelete="CASCADE"), primary_key=True
+    )
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    actor: Mapped[str]
+    action: Mapped[str]
+    about: Mapped[UUID | None]
+    details: Mapped[dict[str, Any]] = mapped_column(server_default="{}")
+
+
+class Erasure(Base):
+    """An erasure that this database has seen, append-only; what the ledger is held against.
+
+    `subject_hash` is a keyed hash of whose data went. No foreign key: it outlives its tenant.
+    """
+
+    __tablename__ = "erasure"
+    __table_args__ = (Index("ix_erasure_newest", "tenant_id", "erased_at", "id"),)
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    subject_hash: Mapped[bytes]
+    erased_at: Mapped[datetime]
+
+
+class PageLink(OfUser, Base):
+    """A link to the user's own page, to be used once. Only a digest of its secret is stored."""
+
+    __tablename__ = "page_link"
+    __table_args__ = (ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),)
+
+    digest: Mapped[bytes] = mapped_column(primary_key=True)
+    expires_at: Mapped[datetime]
+
+
+class PageSession(OfUser, Base):
+    """A browser on the user's own page. Only a digest of its cookie's secret is stored."""
+
+    __tablename__ = "page_session"
+    __table_args__ = (ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),)
+
+    digest: Mapped[bytes] = mapped_column(primary_key=True)
+    expires_at: Mapped[datetime]

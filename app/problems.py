@@ -157,7 +157,8 @@ def _is_passing(error: BaseException | None) -> bool:
         psycopg.OperationalError
         | psycopg.errors.SerializationFailure
         | psycopg.errors.DeadlockDetected
-        | psycopg.errors.UniqueViolation,
+        | psycopg.errors.UniqueViolation
+        | psycopg.errors.ForeignKeyViolation,  # what it belongs to is being erased
     )
 
 

@@ -65,10 +65,26 @@ class Settings(BaseSettings):
         description="Secret of at least 32 characters behind cursors and keyed hashes. "
         "Embedded: generated into the data directory. With a database URL: required.",
     )
+    root_key: SecretStr | None = Field(
+        None,
+        min_length=32,
+        description="Secret of at least 32 characters that creates and erases tenants over HTTP. "
+        "Unset: nobody does.",
+    )
     public_url: str | None = Field(
         None,
-        description="Where the service is reached from outside, like `https://memory.example.com`. "
-        "Besides loopback, MCP answers to this name only.",
+        description="Where this service is reached, like `https://memory.example.com`. Links to a "
+        "user's page begin with it, and besides loopback MCP answers to this name only. "
+        "Unset: the address it listens on.",
+    )
+    erasure_ledger: Path | None = Field(
+        None,
+        description="File that remembers erasures apart from the database. Embedded: "
+        "`erasures.ndjson` in the data directory. With a database URL and without a ledger, a "
+        "restored backup could bring the erased back unnoticed.",
+    )
+    backup_retention: Duration = Field(
+        timedelta(days=30), description="How long backups of the database are kept, for receipts."
     )
     pool_size: int = Field(
         10, ge=2, le=200, description="Database connections of one process, per pool."

@@ -5,6 +5,7 @@ keep file, line and exception type, since exception texts may quote what a user 
 """
 
 import logging
+import re
 import sys
 import traceback
 from datetime import UTC, datetime
@@ -15,6 +16,9 @@ import structlog
 from pydantic_core import to_json
 
 _requests: Final = logging.getLogger("app.requests")
+
+# What asyncio reports of a task or callback that failed shows its exception, and so its words.
+_PLAIN = re.compile(r"[A-Za-z' ]*")
 
 _Exc = tuple[type[BaseException], BaseException, TracebackType | None]
 
@@ -37,7 +41,14 @@ def _without_texts(
     if isinstance(info, tuple) and info[0] is not None:
         event["error"] = info[0].__qualname__
         event["where"] = _where(info)[-8:]
+    if event.get("logger") == "asyncio":
+        event["event"] = _first_words(str(event["event"]))
     return event
+
+
+def _first_words(message: str) -> str:
+    found = _PLAIN.match(message)
+    return found[0].strip() if found else ""
 
 
 class _Formatter(structlog.stdlib.ProcessorFormatter):
@@ -89,6 +100,8 @@ def configure(level: str = "info") -> None:
             ],
         )
     )
+    # A record that can't be written would be shown with all it was given.
+    logging.raiseExceptions = False
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -4,12 +4,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from app.address import Misconfigured, signing_key
+import psycopg
+from psycopg_pool import PoolTimeout
+
+from app.address import Misconfigured, ledger_path, signing_key
 from app.claude import Claude
 from app.db import Database
 from app.embeddings import Embedder, EmbedderError, embedder_from
 from app.llm import Extractor, Judge
-from app.memory.core import Core
+from app.memory import erasures
+from app.memory.core import LOCAL_URL, Core
+from app.memory.ledger import Ledger
 from app.memory.mirror import Mirrors
 from app.memory.policy import Policy
 from app.rules import RulesExtractor, RulesJudge
@@ -20,20 +25,25 @@ log = logger(__name__)
 
 
 @asynccontextmanager
-async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
-    """Open everything that the verbs work with, for the block's time."""
+async def open_core(settings: Settings, url: str, *, warm: bool = True) -> AsyncIterator[Core]:
+    """Open everything that the verbs work with, for the block's time.
+
+    Without `warm` the embedder is loaded when it is first asked, which takes seconds.
+    """
     db = Database(
         url,
         pool_size=settings.pool_size,
         pool_timeout=settings.pool_timeout.total_seconds(),
         prepared_statements=settings.prepared_statements,
     )
+    ledger = _ledger(settings)
     embedder = build_embedder(settings)
     claude = _claude(settings)
     try:
         await db.open()
         try:
-            await embedder.warm()
+            if warm:
+                await embedder.warm()
         except EmbedderError as error:
             log.warning("embedder_unavailable", code=error.code)
         core = Core(
@@ -43,8 +53,12 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
             embedder=embedder,
             signing_key=signing_key(settings),
             recall_deadline=settings.recall_deadline.total_seconds(),
+            ledger=ledger,
+            backup_retention=settings.backup_retention,
+            public_url=(settings.public_url or LOCAL_URL).rstrip("/"),
             mirrors=Mirrors(settings.recall_cache * 2**20),
         )
+        await _check_ledger(core)
         try:
             yield read_by(claude, core) if claude else core
         finally:
@@ -54,6 +68,29 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
         if claude:
             await claude.aclose()
         await db.close()
+
+
+def _ledger(settings: Settings) -> Ledger | None:
+    """Open the configured ledger. Raises `Misconfigured`: without it nobody may be served."""
+    path = ledger_path(settings)
+    if path is None:
+        log.warning("no_erasure_ledger")
+        return None
+    try:
+        return Ledger(path)
+    except OSError as error:
+        raise Misconfigured(
+            f"The erasure ledger {path} can't be written ({error.strerror}): mend that or set "
+            "USERMEM_ERASURE_LEDGER to another file."
+        ) from None
+
+
+async def _check_ledger(core: Core) -> None:
+    """Look at once whether erasures are missing; on trouble the first request looks again."""
+    try:
+        await erasures.check(core)
+    except (psycopg.Error, PoolTimeout) as error:
+        log.warning("ledger_not_checked", error=type(error).__name__)
 
 
 def build_embedder(settings: Settings) -> Embedder:

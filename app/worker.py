@@ -21,7 +21,7 @@ from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
 from app.db import Scope
-from app.memory import audit, extract, learn, overdue, rejudge, retention
+from app.memory import audit, erasures, extract, learn, overdue, rejudge, retention
 from app.memory.core import Core
 from app.memory.jobs import DUE, EMBED, EXTRACT, REJUDGE
 from app.telemetry import logger
@@ -191,6 +191,8 @@ class Worker:
 
     async def _work(self) -> None:
         """Work until `stop`, or until the database fails procrastinate's own worker."""
+        if not await self._may_work():
+            return
         app = build_queue(self._core)
         async with _own_pool(self._core) as pool, app.open_async(pool):
             run = asyncio.create_task(self._run(app), name="queue")
@@ -208,6 +210,16 @@ class Worker:
                 await asyncio.wait({run, *aside})
             if not run.cancelled():
                 run.result()
+
+    async def _may_work(self) -> bool:
+        """Wait until no erased user's words can be worked on; False when asked to stop first."""
+        ready = asyncio.create_task(erasures.wait_for_all(self._core), name="ledger")
+        stopping = asyncio.create_task(self._stopping.wait(), name="stopping")
+        await asyncio.wait({ready, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (ready, stopping):
+            task.cancel()
+        await asyncio.wait({ready, stopping})
+        return not self._stopping.is_set()
 
     async def _run(self, app: App) -> None:
         await app.run_worker_async(

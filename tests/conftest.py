@@ -19,6 +19,8 @@ from app.embedded import EmbeddedPostgres
 from app.settings import Settings
 from tests.world import Urls, World
 
+ROOT_KEY = "r" * 40
+
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
@@ -63,10 +65,15 @@ def _as_url(conninfo: str) -> str:
 
 
 @pytest.fixture(scope="session")
-async def world(urls: Urls) -> AsyncIterator[World]:
+async def world(urls: Urls, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
     """The API over the keyless implementations, in this process, without a worker of its own."""
     settings = Settings(
-        database_url=urls.service, signing_key="k" * 40, extractor="rules", log_level="info"
+        database_url=urls.service,
+        signing_key="k" * 40,
+        extractor="rules",
+        log_level="info",
+        erasure_ledger=tmp_path_factory.mktemp("ledger") / "erasures.ndjson",
+        root_key=ROOT_KEY,
     )
     async with World.open(settings, urls) as opened:
         yield opened

@@ -180,4 +180,4 @@ async def until(
 async def decide(core: Core, tenant_id: UUID, policy: Policy) -> None:
     """Give a tenant a policy of its own."""
     async with core.db.tenant(tenant_id) as tx:
-        await write_policy(tx, core, tenant_id, policy)
+        await write_policy(tx, core, tenant_id, policy, by="test")

@@ -86,6 +86,18 @@ def test_least_recently_asked_is_forgotten_first() -> None:
     assert inner.calls == [["a"], ["b"], ["c"], ["b"]]
 
 
+def test_what_was_asked_is_forgotten_within_a_minute() -> None:
+    inner, clock = Counting(), [0.0]
+
+    async def act(cached: Cached) -> None:
+        for clock[0] in (0.0, 59.0, 60.5):
+            await cached.embed(["a"], "query")
+
+    using(Cached(inner, timer=lambda: clock[0]), act)
+
+    assert inner.calls == [["a"], ["a"]]
+
+
 def test_identical_queries_at_once_share_one_computation() -> None:
     inner = Counting()
 

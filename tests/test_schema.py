@@ -1,17 +1,15 @@
 """The migrations go up, down and up again, and build exactly what the models say."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg import sql
 from sqlalchemy import create_engine
 
 from app import db
 from app.db import Base
+from app.memory import erase
+from tests.databases import fresh
 from tests.world import Urls
 
 _SHAPE = {
@@ -62,18 +60,6 @@ def _read(url: str, queries: dict[str, str], ours: str = _OURS) -> Rows:
         }
 
 
-@contextmanager
-def _database(urls: Urls) -> Iterator[str]:
-    """A fresh, empty database on the tests' server."""
-    name = f"schema_{uuid4().hex[:12]}"
-    with psycopg.connect(urls.superuser, autocommit=True) as admin:
-        admin.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        try:
-            yield re.sub(r"@/[^?]*\?", f"@/{name}?", urls.superuser)
-        finally:
-            admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
-
-
 @pytest.fixture(scope="module")
 def migrated(urls: Urls) -> Rows:
     return _read(urls.superuser, _SHAPE)
@@ -81,7 +67,8 @@ def migrated(urls: Urls) -> Rows:
 
 def test_every_migration_can_be_undone_and_done_again(urls: Urls):
     everything = {**_SHAPE, **_GUARDS}
-    with _database(urls) as url:
+    with fresh(urls) as its:
+        url = its.superuser
         db.migrate(url)
         first = _read(url, everything, ours="c.relnamespace = 'public'::regnamespace")
         db.migrate(url, "base")
@@ -97,7 +84,8 @@ def test_every_migration_can_be_undone_and_done_again(urls: Urls):
 
 
 def test_the_models_describe_what_the_migrations_build(urls: Urls, migrated: Rows):
-    with _database(urls) as url:
+    with fresh(urls) as its:
+        url = its.superuser
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("create extension vector")
         engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://", 1))
@@ -174,3 +162,51 @@ def test_vectors_are_stored_in_line(urls: Urls):
             "where attrelid = 'memory_fact'::regclass and attname = 'embedding'"
         ).fetchall()
     assert storage == ("p",)
+
+
+# What may hold personal data though it is no table about users, and what an erasure does with it.
+_ERASED_OTHERWISE = {
+    "idempotency_key": "the answer goes, the keyed hash says 410 for a day",
+    "api_key": "a key bound to the user goes",
+}
+_OF_NOBODY = {
+    "tenant": "a customer's name",
+    "tenant_policy": "what a customer decided",
+    "tenant_usage": "numbers of a day",
+    "audit_log": "random ids, which nobody can tie to a user any more",
+    "erasure": "keyed hashes",
+}
+
+
+def tables_that_can_hold_personal_data(migrated: Rows) -> set[str]:
+    """Every table of ours but those whose rows are nobody's: `_OF_NOBODY` says why."""
+    return {str(row[0]) for row in migrated["columns"]} - set(_OF_NOBODY)
+
+
+def test_an_erasure_covers_every_table_that_can_hold_personal_data(migrated: Rows):
+    covered = {table.name for table in erase.OF_USERS} | set(_ERASED_OTHERWISE)
+
+    assert tables_that_can_hold_personal_data(migrated) == covered
+
+
+def test_what_hangs_on_a_user_goes_with_the_user(migrated: Rows):
+    roots = {table.name for table in erase._ROOTS}
+    hanging = {
+        str(table)
+        for table, _, text in migrated["constraints"]
+        if re.match(r"FOREIGN KEY \(tenant_id, user_id.*ON DELETE CASCADE", str(text))
+    }
+
+    assert roots == {"memory_user", "user_directory"}
+    assert hanging == {table.name for table in erase.OF_USERS} - roots
+
+
+def test_the_audit_log_and_the_erasures_can_only_grow(urls: Urls):
+    with psycopg.connect(urls.superuser) as connection:
+        rows = connection.execute(
+            "select table_name, privilege_type from information_schema.role_table_grants "
+            "where grantee = 'usermem_service' and table_name in ('audit_log', 'erasure')"
+        ).fetchall()
+
+    assert {verb for _, verb in rows} == {"SELECT", "INSERT"}
+    assert len(rows) == 4

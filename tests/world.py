@@ -93,6 +93,7 @@ class World:
     http: httpx2.AsyncClient
     urls: Urls
     state: dict[str, Any]
+    settings: Settings
 
     @classmethod
     @asynccontextmanager
@@ -101,24 +102,27 @@ class World:
         app = create_app(settings, urls.service, with_worker=False)
         async with (
             app.router.lifespan_context(app) as shared,
-            cls._over(app, urls, dict(shared or {})) as world,
+            cls._over(app, urls, dict(shared or {}), settings) as world,
         ):
             yield world
 
     @classmethod
     @asynccontextmanager
-    async def _over(cls, app: FastAPI, urls: Urls, state: dict[str, Any]) -> AsyncIterator["World"]:
+    async def _over(
+        cls, app: FastAPI, urls: Urls, state: dict[str, Any], settings: Settings
+    ) -> AsyncIterator["World"]:
         async def with_state(scope: Any, receive: Any, send: Any) -> None:
             await app({**scope, "state": dict(state)}, receive, send)
 
         transport = httpx2.ASGITransport(with_state, raise_app_exceptions=False)
         async with httpx2.AsyncClient(transport=transport, base_url="http://test") as http:
-            yield cls(app, state["core"], http, urls, state)
+            yield cls(app, state["core"], http, urls, state, settings)
 
     @asynccontextmanager
     async def over(self, core: Core) -> AsyncIterator["World"]:
         """The same API and database over another core."""
-        async with self._over(self.app, self.urls, {**self.state, "core": core}) as world:
+        state = {**self.state, "core": core}
+        async with self._over(self.app, self.urls, state, self.settings) as world:
             yield world
 
     async def tenant(self, name: str | None = None) -> Caller:

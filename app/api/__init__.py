@@ -3,8 +3,10 @@
 from fastapi import APIRouter
 
 from app.api import (
+    audit_log,
     audits,
     edit,
+    erasures,
     facts,
     health,
     memory,
@@ -13,6 +15,7 @@ from app.api import (
     search,
     sessions,
     tenant,
+    tenants,
     users,
 )
 
@@ -23,10 +26,13 @@ router.include_router(sessions.router)  # /v1/users/{user}/sessions, /v1/users/{
 router.include_router(search.router)  # /v1/users/{user}/search, /v1/recalls
 router.include_router(facts.router)  # /v1/users/{user}/facts, /v1/organization/facts
 router.include_router(edit.router)  # the same: correct, undo, delete
-router.include_router(users.router)  # /v1/users/{user}/settings
+router.include_router(users.router)  # /v1/users/{user}, …/settings, …/page-links
 router.include_router(portability.router)  # /v1/users/{user}/export, /v1/users/{user}/merge
 router.include_router(portability.uploads)  # /v1/users/{user}/import
+router.include_router(erasures.router)  # /v1/erasures
 router.include_router(tenant.router)  # /v1/tenant/policy
 router.include_router(quarantine.router)  # /v1/quarantine
 router.include_router(audits.router)  # /v1/audits
+router.include_router(audit_log.router)  # /v1/audit-log
+router.include_router(tenants.router)  # /v1/tenants
 router.include_router(health.router)  # /livez, /readyz

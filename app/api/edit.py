@@ -60,7 +60,7 @@ async def delete_fact(
     owner: OwnerDep, fact: FactId, core: CoreDep, key: CredentialDep, tx: Tx
 ) -> None:
     """Erase a fact with its evidence and what it had superseded; it is not learned again."""
-    await edit.delete_fact(tx, core, key.tenant_id, owner, fact)
+    await edit.delete_fact(tx, core, key.tenant_id, owner, fact, by=key.actor)
 
 
 @for_users_and_organization(
@@ -98,7 +98,7 @@ async def change_fact(
         fact,
         edit.Change(text, named),
         revisions=revisions_of(if_match),
-        by=f"key:{key.key_id}",
+        by=key.actor,
     )
     response.headers["ETag"] = f'"{row.revision}"'
     return FactOut.of(row, at)
@@ -119,5 +119,5 @@ async def history(owner: OwnerDep, fact: FactId, key: CredentialDep, tx: Tx) -> 
 )
 async def restore(owner: OwnerDep, fact: FactId, key: CredentialDep, tx: Tx) -> FactOut:
     """Undo a supersession or a forgetting."""
-    row = await restore_fact(tx, key.tenant_id, owner, fact, by=f"key:{key.key_id}")
+    row = await restore_fact(tx, key.tenant_id, owner, fact, by=key.actor)
     return FactOut.of(row, now(tx))

@@ -244,7 +244,7 @@ async def add_fact(
         await once.keep(tx, owner, status, answer, fact_id=written.fact.id)
 
     written, at = await facts.add_fact(
-        core, key.tenant_id, owner, new, source="api", by=f"key:{key.key_id}", settle=settle
+        core, key.tenant_id, owner, new, source="api", by=key.actor, settle=settle
     )
     response.status_code = _STATUS_CODES[written.verdict]
     return WrittenOut.of(written, at)

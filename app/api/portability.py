@@ -144,7 +144,7 @@ async def merge(user: UserId, body: MergeIn, core: CoreDep, key: CredentialDep) 
     """Move everything of this user to another id of the same person, and erase the old id."""
     if key.bound_to is not None and body.into != key.bound_to:
         raise NotFound("There is no such user.")
-    merged = await merge_users(core, key.tenant_id, user, body.into, by=f"key:{key.key_id}")
+    merged = await merge_users(core, key.tenant_id, user, body.into, by=key.actor)
     return MergedOut.model_validate(merged)
 
 

@@ -73,7 +73,7 @@ async def list_quarantine(
 async def sweep(body: SweepIn, key: CredentialDep, tx: Tx) -> SweptOut:
     """Put everything that came one way into quarantine; what it had superseded is back."""
     way = quarantine.Way(**body.model_dump())
-    swept = await quarantine.sweep(tx, key.tenant_id, way, by=f"key:{key.key_id}")
+    swept = await quarantine.sweep(tx, key.tenant_id, way, by=key.actor)
     return SweptOut.model_validate(swept)
 
 
@@ -87,7 +87,7 @@ async def release_fact(
 ) -> FactOut:
     """Release a fact of that revision: it is judged as if it had just been said."""
     row, at = await release(
-        core, key.tenant_id, fact, revisions=revisions_of(if_match), by=f"key:{key.key_id}"
+        core, key.tenant_id, fact, revisions=revisions_of(if_match), by=key.actor
     )
     response.headers["ETag"] = f'"{row.revision}"'
     return FactOut.of(row, at)
@@ -96,4 +96,4 @@ async def release_fact(
 @router.post("/{fact}/reject", status_code=204, dependencies=[_admin])
 async def reject(fact: FactId, key: CredentialDep, tx: Tx) -> None:
     """Erase a fact in quarantine for good."""
-    await quarantine.reject(tx, key.tenant_id, fact)
+    await quarantine.reject(tx, key.tenant_id, fact, by=key.actor)

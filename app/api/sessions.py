@@ -293,5 +293,5 @@ async def delete_session(
 ) -> SessionReceiptOut:
     """Delete a session's turns and what was learned from it alone."""
     return SessionReceiptOut.model_validate(
-        await sessions.delete_session(tx, key.tenant_id, user, session)
+        await sessions.delete_session(tx, key.tenant_id, user, session, by=key.actor)
     )

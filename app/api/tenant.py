@@ -43,6 +43,7 @@ class PolicyBody(Model):
     blocked_categories: list[Annotated[str, AfterValidator(_category)]] = Field(
         default_factory=lambda: list(_DEFAULT.blocked_categories)
     )
+    audit_retention: Duration = _DEFAULT.audit_retention
     default_memory: Literal["on", "paused"] = _DEFAULT.default_memory
     extraction_instructions: Annotated[Line, Field(max_length=2_000)] | None = None
     model: Annotated[Line, Field(min_length=1, max_length=100)] | None = None
@@ -83,5 +84,6 @@ async def _write(
     changes = {name: getattr(body, name) for name in named}
     if "blocked_categories" in changes:
         changes["blocked_categories"] = tuple(sorted(set(body.blocked_categories)))
-    policy = await write_policy(tx, core, key.tenant_id, replace(current, **changes))
+    wanted = replace(current, **changes)
+    policy = await write_policy(tx, core, key.tenant_id, wanted, by=key.actor)
     return PolicyBody.model_validate(asdict(policy))

@@ -1,14 +1,18 @@
-"""A user's settings."""
+"""A user as a whole: settings, the way to their own page, and erasing all that is known."""
 
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Annotated, Literal
+from uuid import UUID
 from zoneinfo import available_timezones
 
 from fastapi import APIRouter, Depends
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from app.deps import CredentialDep, KeyedRoute, Needs, Tx
+from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
+from app.memory.erase import erase_user
+from app.memory.page_links import LONGEST, create_link
 from app.memory.users import read_settings, write_settings
 from app.wire import Line, Model, UserId
 
@@ -47,6 +51,30 @@ class SettingsIn(Model):
     timezone: Timezone | None = None
 
 
+class ErasedOut(Model):
+    """The receipt of an erasure: rows by table, and until when backups may hold them."""
+
+    erasure_id: UUID
+    erased_at: datetime
+    counts: dict[str, int]
+    backups_until: datetime
+
+
+class PageLinkIn(Model):
+    """For how many seconds the link opens the page."""
+
+    expires_in: Annotated[int, Field(ge=1, le=int(LONGEST.total_seconds()), strict=True)] = int(
+        LONGEST.total_seconds()
+    )
+
+
+class PageLinkOut(Model):
+    """A link for the user's browser; it works once."""
+
+    url: str
+    expires_at: datetime
+
+
 @router.get("/settings", dependencies=[_privacy])
 async def get_settings(user: UserId, key: CredentialDep, tx: Tx) -> SettingsOut:
     """Read a user's settings; an unseen user has the defaults."""
@@ -56,7 +84,7 @@ async def get_settings(user: UserId, key: CredentialDep, tx: Tx) -> SettingsOut:
 @router.put("/settings", dependencies=[_privacy])
 async def put_settings(user: UserId, body: SettingsIn, key: CredentialDep, tx: Tx) -> SettingsOut:
     """Replace a user's settings."""
-    settings = await write_settings(tx, key.tenant_id, user, body.model_dump())
+    settings = await write_settings(tx, key.tenant_id, user, body.model_dump(), by=key.actor)
     return SettingsOut.model_validate(settings)
 
 
@@ -64,4 +92,27 @@ async def put_settings(user: UserId, body: SettingsIn, key: CredentialDep, tx: T
 async def patch_settings(user: UserId, body: SettingsIn, key: CredentialDep, tx: Tx) -> SettingsOut:
     """Change some of a user's settings."""
     changes = body.model_dump(exclude_unset=True)
-    return SettingsOut.model_validate(await write_settings(tx, key.tenant_id, user, changes))
+    settings = await write_settings(tx, key.tenant_id, user, changes, by=key.actor)
+    return SettingsOut.model_validate(settings)
+
+
+@router.delete("", dependencies=[_privacy])
+async def erase(user: UserId, core: CoreDep, key: CredentialDep) -> ErasedOut:
+    """Erase everything about a user, for good. An unknown user is answered alike."""
+    return ErasedOut.model_validate(await erase_user(core, key.tenant_id, user, by=key.actor))
+
+
+@router.post("/page-links", status_code=201, dependencies=[_privacy])
+async def link_to_page(
+    user: UserId, core: CoreDep, key: CredentialDep, tx: Tx, body: PageLinkIn | None = None
+) -> PageLinkOut:
+    """Make a link that opens the user's own page once."""
+    link = await create_link(
+        tx,
+        core,
+        key.tenant_id,
+        user,
+        expires_in=timedelta(seconds=(body or PageLinkIn()).expires_in),
+        by=key.actor,
+    )
+    return PageLinkOut.model_validate(link)

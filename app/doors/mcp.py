@@ -61,7 +61,7 @@ class Mcp:
         credential = await authenticate(request)
         request.state.credential = credential
         request.state.user = user_of(request, credential)
-        await request.check(takes_body=True)
+        await request.check(takes_body=True, needs_body=True)
         if self._server is None:
             self._server = await asyncio.to_thread(_load, self._hosts, self._origins)
         await self._server.serve(request, _replay(await request.body(), receive), send)

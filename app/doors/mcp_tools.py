@@ -17,6 +17,7 @@ from app.memory import facts
 from app.memory.core import Core
 from app.memory.recall import DEFAULT_BUDGET, Question
 from app.memory.recall import recall as recall_block
+from app.memory.view import View, status_of
 from app.models import Fact
 from app.wire import Kind, Limit, Line, Model, Uuid
 
@@ -52,7 +53,7 @@ class FactOut(Model):
             id=fact.id,
             text=fact.text,
             kind=cast("Kind", fact.kind),
-            status=facts.status_of(fact, at),
+            status=status_of(fact, at),
             source=fact.source,
             said_at=fact.said_at,
         )
@@ -186,8 +187,7 @@ async def list_facts(caller: Caller, asked: ListIn) -> ListOut:
             caller.core,
             caller.tenant_id,
             caller.user,
-            status=asked.status,
-            kind=asked.kind,
+            View(asked.status, asked.kind),
             limit=asked.limit,
             after=asked.cursor,
         )

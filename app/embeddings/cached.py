@@ -5,26 +5,37 @@ Facts pass through: each is embedded once and kept in the database.
 
 import asyncio
 import hashlib
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from cachetools import TTLCache
 
 from app.embeddings.seam import Embedder, Purpose, Vector, legible
 
 Key = bytes
 
+FORGOTTEN_AFTER: Final = 60.0
+"""Seconds: what a person asked outlives the person's erasure here by no more than that."""
+
 
 class Cached:
-    """An embedder that remembers the latest `entries` query texts, by hash and never as text.
+    """An embedder that remembers the latest `entries` query texts for a minute, by hash alone.
 
     Texts that are being embedded are waited for, not embedded again. The work belongs to nobody:
     a caller that gives up breaks no other, and what it asked for is kept for the next. Failures
     aren't kept.
     """
 
-    def __init__(self, embedder: Embedder, *, entries: int = 4_096) -> None:
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        entries: int = 4_096,
+        timer: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._embedder = embedder
-        self._entries = entries
-        self._kept: OrderedDict[Key, Vector] = OrderedDict()
+        self._kept: TTLCache[Key, Vector] = TTLCache(entries, FORGOTTEN_AFTER, timer)
         self._under_way: dict[Key, asyncio.Task[Mapping[Key, Vector]]] = {}
 
     @property
@@ -52,9 +63,7 @@ class Cached:
         if purpose == "fact":
             return await self._embedder.embed(texts, purpose)
         wanted = {_key(text): text for text in texts}
-        found = {key: self._kept[key] for key in wanted if key in self._kept}
-        for key in found:
-            self._kept.move_to_end(key)
+        found = {key: kept for key in wanted if (kept := self._kept.get(key)) is not None}
         missing = {
             key: text
             for key, text in wanted.items()
@@ -82,8 +91,6 @@ class Cached:
         vectors = await self._embedder.embed(list(missing.values()), "query")
         fetched = dict(zip(missing, vectors, strict=True))
         self._kept.update(fetched)
-        while len(self._kept) > self._entries:
-            self._kept.popitem(last=False)
         return fetched
 
     def _settle(self, done: asyncio.Task[Mapping[Key, Vector]]) -> None:

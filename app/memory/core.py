@@ -5,7 +5,7 @@ import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal
+from typing import Final, Literal
 from uuid import UUID
 
 from cachetools import TTLCache
@@ -13,10 +13,13 @@ from cachetools import TTLCache
 from app.db import Database
 from app.embeddings import Embedder
 from app.llm import Extractor, Judge, ModelError, ModelMisconfigured
+from app.memory.ledger import Ledger
 from app.memory.mirror import Mirrors
 from app.memory.policy import Policy
 from app.memory.recall_log import RecallLog
 from app.memory.recent import Recent
+
+LOCAL_URL: Final = "http://127.0.0.1:8000"
 
 Check = Literal["ok", "degraded", "failed", "off"]
 
@@ -61,6 +64,12 @@ class Core:
     """Seconds that recall waits for the embedder."""
     model_state: Callable[[], Check] = lambda: "off"
     """How the model's side was when last heard of; `off` without one."""
+    ledger: Ledger | None = None
+    """What remembers erasures apart from the database."""
+    backup_retention: timedelta = timedelta(days=30)
+    """How long backups of the database are kept, for receipts."""
+    public_url: str = LOCAL_URL
+    """Where users reach this service, without a slash at the end."""
     policies: TTLCache[UUID, Policy] = field(
         default_factory=lambda: TTLCache(maxsize=10_000, ttl=30), repr=False
     )

@@ -6,17 +6,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import UUID
 
 from app.errors import Invalid
-from app.memory.core import Core
-from app.models import Fact, Session
+from app.models import AuditEntry, Fact, Session
+
+if TYPE_CHECKING:
+    from app.memory.core import Core
 
 _MAC = 16
 
 
-T = TypeVar("T", Fact, Session)
+T = TypeVar("T", Fact, Session, AuditEntry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Page(Generic[T]):
     next_cursor: str | None
 
 
-def page(core: Core, binding: tuple[str, ...], rows: Sequence[T], limit: int) -> Page[T]:
+def page(core: "Core", binding: tuple[str, ...], rows: Sequence[T], limit: int) -> Page[T]:
     """Cut the page out of `limit + 1` rows: the row too many says that there are more."""
     if len(rows) <= limit:
         return Page(rows, None)
@@ -35,14 +37,14 @@ def page(core: Core, binding: tuple[str, ...], rows: Sequence[T], limit: int) ->
     return Page(rows[:limit], encode(core, binding, last.created_at, last.id))
 
 
-def encode(core: Core, binding: tuple[str, ...], created_at: datetime, row_id: UUID) -> str:
+def encode(core: "Core", binding: tuple[str, ...], created_at: datetime, row_id: UUID) -> str:
     """Make the cursor that follows the row of this time and id, for one list alone."""
     place = f"{created_at.isoformat()}|{row_id.hex}".encode()
     mac = core.keyed_hash("cursor", *binding, place)[:_MAC]
     return base64.urlsafe_b64encode(mac + place).decode().rstrip("=")
 
 
-def decode(core: Core, binding: tuple[str, ...], cursor: str) -> tuple[datetime, UUID]:
+def decode(core: "Core", binding: tuple[str, ...], cursor: str) -> tuple[datetime, UUID]:
     """Read a cursor back. Raises `Invalid` for a broken one or one of another list."""
     try:
         raw = base64.b64decode(

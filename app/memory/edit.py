@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.db import Scope, now
 from app.errors import Conflict, Invalid, NotFound
 from app.llm import Kind, Verdict
+from app.memory import audit_log
 from app.memory.core import Core
 from app.memory.facts import (
     NO_FACT,
@@ -78,6 +79,7 @@ async def change_fact(
             _, fact = await get_fact(tx, tenant_id, user, fact_id)
             _require(fact, revisions, now(tx))
             await _change_in_place(tx, scope, person, fact, change.fields, by)
+            await _log_correction(tx, scope, fact, change, by)
             return fact, now(tx)
         policy = await policy_of(tx, core, tenant_id)
         proposal = _correction(fact, change, policy, now(tx))
@@ -105,7 +107,22 @@ async def change_fact(
         await record_events(tx, scope, [(fact.id, "superseded")], by)
         await drop_frozen(tx, person)
         _, kept = await get_fact(tx, tenant_id, user, successor)
+        await _log_correction(tx, scope, fact, change, by)
         return kept, now(tx)
+
+
+async def _log_correction(
+    tx: AsyncSession, scope: Scope, fact: Fact, change: Change, by: str
+) -> None:
+    changed = [*(["text"] if change.text is not None else []), *sorted(change.fields)]
+    await audit_log.record(
+        tx,
+        scope.tenant_id,
+        by,
+        "fact_corrected",
+        about=scope.user_id,
+        details={"fact": str(fact.id), "changed": changed},
+    )
 
 
 async def lock_owner(tx: AsyncSession, scope: Scope) -> User:
@@ -186,7 +203,7 @@ async def chain_of(tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID) 
 
 
 async def delete_fact(
-    tx: AsyncSession, core: Core, tenant_id: UUID, user: str, fact_id: UUID
+    tx: AsyncSession, core: Core, tenant_id: UUID, user: str, fact_id: UUID, *, by: str
 ) -> None:
     """Erase a fact with its evidence and the predecessors it had superseded; not learned again.
 
@@ -219,6 +236,8 @@ async def delete_fact(
     )
     await _delete(tx, scope, chain)
     await drop_frozen(tx, person)
+    details = {"facts": [str(gone) for gone in sorted(chain)]}
+    await audit_log.record(tx, tenant_id, by, "fact_deleted", about=scope.user_id, details=details)
 
 
 async def predecessors(tx: AsyncSession, scope: Scope, fact_id: UUID) -> dict[UUID, Fact]:

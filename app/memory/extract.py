@@ -35,7 +35,7 @@ from app.memory.learn import commit, fingerprints, live, load_facts, prepare
 from app.memory.policy import MAX_ATTEMPTS, Policy, policy_of
 from app.memory.reconcile import Known, Ruling
 from app.memory.usage import count, over_budget, spend
-from app.memory.users import drop_frozen, lock_user
+from app.memory.users import RESTRICTED, drop_frozen, lock_user
 from app.memory.write import Outcome, Prepared, close
 from app.models import Fact, Message, Session, User
 from app.rules import ForgetRequest
@@ -145,7 +145,7 @@ async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
         if user is None or row is None or row.status not in {"queued", "extracting"}:
             return None
         if user.memory != "on":
-            await _drop(tx, scope, row, user)
+            await _set_aside(tx, scope, row, user)
             return None
         messages = list(
             await tx.scalars(
@@ -183,8 +183,16 @@ async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
         )
 
 
-async def _drop(tx: AsyncSession, scope: Scope, row: Session, user: User) -> None:
-    """Settle a session whose user's memory is not on: its turns go, nothing is stored."""
+async def _set_aside(tx: AsyncSession, scope: Scope, row: Session, user: User) -> None:
+    """Settle a session whose user's memory is not on.
+
+    Paused, its turns go and nothing is stored. Restricted, all is kept as it is and nothing is
+    done with it until the restriction is lifted.
+    """
+    if user.memory == "restricted":
+        row.status, row.reason, row.extract_after = "queued", RESTRICTED, None
+        row.failures = 0
+        return
     await tx.execute(delete(Message).where(waiting(scope, row.id)))
     _settle(row, now(tx), reason="memory_" + user.memory)
 
@@ -233,7 +241,7 @@ async def _hold(tx: AsyncSession, claim: Claim) -> tuple[User, Session] | None:
         log.info("claim_lost", session=session, attempt=claim.attempt)
         return None
     if user.memory != "on":
-        await _drop(tx, claim.scope, row, user)
+        await _set_aside(tx, claim.scope, row, user)
         return None
     return user, row
 

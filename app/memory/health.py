@@ -8,6 +8,7 @@ import psycopg
 from psycopg_pool import PoolTimeout
 
 from app.db import schema_is_current
+from app.memory import erasures
 from app.memory.core import Check, Core
 
 WORKER_SILENT_AFTER: Final = 60
@@ -54,7 +55,7 @@ async def readiness(core: Core) -> Readiness:
     checks: dict[str, Check] = {
         "database": "failed",
         "schema": "failed",
-        "ledger": "off",
+        "ledger": "degraded" if core.ledger is None else "failed",
         "worker": "failed",
         "model": core.model_state(),
         "embedder": "ok",
@@ -65,6 +66,7 @@ async def readiness(core: Core) -> Readiness:
             if not await schema_is_current(core.db):
                 checks["database"] = "ok"
                 return Readiness(checks)
+            checks["ledger"] = await erasures.check(core)
             async with core.db.pool.connection() as connection:
                 row = await (await connection.execute(_QUEUE)).fetchone()
     except (psycopg.Error, PoolTimeout, TimeoutError):

@@ -127,11 +127,15 @@ async def release(core: Core, held: Claim) -> None:
 
 async def forget_answers(
     tx: AsyncSession, tenant_id: UUID, *, user_id: UUID, facts: list[UUID] | None = None
-) -> None:
-    """Drop kept answers about a user, or about some facts; their keys answer 410 from now on."""
+) -> int:
+    """Drop kept answers about a user, or about some facts; their keys answer 410 from now on.
+
+    Gives how many there were.
+    """
     query = update(IdempotencyKey).where(
         IdempotencyKey.tenant_id == tenant_id, IdempotencyKey.user_id == user_id
     )
     if facts is not None:
         query = query.where(IdempotencyKey.fact_id.in_(facts))
-    await tx.execute(query.values(status=Gone.status, answer=null(), user_id=None, fact_id=None))
+    gone = query.values(status=Gone.status, answer=null(), user_id=None, fact_id=None)
+    return len((await tx.execute(gone.returning(IdempotencyKey.digest))).all())

@@ -10,6 +10,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.durations import format_duration, parse_duration
+from app.memory import audit_log
 from app.memory.guard import DEFAULT_BLOCKED
 from app.models import Tenant, TenantPolicy
 
@@ -33,6 +34,7 @@ class Policy:
     """Added to what the extractor is told."""
     model: str | None = None
     prompt_version: str | None = None
+    audit_retention: timedelta = timedelta(days=365)
     monthly_token_budget: int | None = None
     """Input and output tokens of a calendar month; then sessions wait."""
 
@@ -68,9 +70,13 @@ async def lock_policy(tx: AsyncSession, core: "Core", tenant_id: UUID) -> Policy
     return await policy_of(tx, core, tenant_id)
 
 
-async def write_policy(tx: AsyncSession, core: "Core", tenant_id: UUID, policy: Policy) -> Policy:
+async def write_policy(
+    tx: AsyncSession, core: "Core", tenant_id: UUID, policy: Policy, *, by: str
+) -> Policy:
     """Replace a tenant's policy, in the caller's transaction."""
-    values = _written(policy)
+    values, before = _written(policy), _written(await policy_of(tx, core, tenant_id))
+    changed = sorted(name for name in values if values[name] != before[name])
+    await audit_log.record(tx, tenant_id, by, "policy_changed", details={"changed": changed})
     await tx.execute(
         insert(TenantPolicy)
         .values(tenant_id=tenant_id, policy=values)

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
 from app.errors import NotFound
-from app.memory import cursor
+from app.memory import audit_log, cursor
 from app.memory.core import Core
 from app.memory.edit import withdraw
 from app.memory.facts import require_revision
@@ -103,7 +103,7 @@ async def find_held(
     return scope, fact
 
 
-async def reject(tx: AsyncSession, tenant_id: UUID, fact_id: UUID) -> None:
+async def reject(tx: AsyncSession, tenant_id: UUID, fact_id: UUID, *, by: str) -> None:
     """Erase a fact in quarantine for good. Raises `NotFound`."""
     scope, fact = await find_held(tx, tenant_id, fact_id)
     await forget_answers(tx, tenant_id, user_id=scope.user_id, facts=[fact.id])
@@ -111,6 +111,10 @@ async def reject(tx: AsyncSession, tenant_id: UUID, fact_id: UUID) -> None:
         delete(Fact).where(
             Fact.tenant_id == tenant_id, Fact.user_id == scope.user_id, Fact.id == fact_id
         )
+    )
+    details = {"fact": str(fact_id)}
+    await audit_log.record(
+        tx, tenant_id, by, "quarantine_rejected", about=scope.user_id, details=details
     )
 
 
@@ -133,6 +137,10 @@ async def sweep(tx: AsyncSession, tenant_id: UUID, way: Way, *, by: str) -> Swep
         restored += await _take(tx, scope, facts, by=by)
         quarantined += len(facts)
         await drop_frozen(tx, person)
+        details = {"quarantined": len(facts)}
+        await audit_log.record(
+            tx, tenant_id, by, "quarantine_swept", about=user_id, details=details
+        )
     return Swept(quarantined, restored)
 
 

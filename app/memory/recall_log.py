@@ -99,6 +99,10 @@ class RecallLog:
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write_later(db), name="recall log")
 
+    def forget(self, scope: Scope) -> None:
+        """Drop the lines of a user who is being erased."""
+        self._waiting = [line for line in self._waiting if line.scope != scope]
+
     async def _write_later(self, db: Database) -> None:
         while self._waiting:
             await asyncio.sleep(WRITE_AFTER)

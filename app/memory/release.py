@@ -11,7 +11,7 @@ from sqlalchemy import or_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
-from app.memory import guard
+from app.memory import audit_log, guard
 from app.memory.core import Core
 from app.memory.facts import judge_for, require_on
 from app.memory.jobs import defer_rejudge
@@ -50,7 +50,10 @@ async def release(
         if prepared.judge_again:
             await defer_rejudge(tx, scope, fact.id, now(tx) + core.patience.retry)
         await drop_frozen(tx, person)
-        await tx.flush()
+        details = {"fact": str(fact_id)}
+        await audit_log.record(
+            tx, tenant_id, by, "quarantine_released", about=scope.user_id, details=details
+        )
         await tx.refresh(kept)
         return kept, now(tx)
 

@@ -8,7 +8,7 @@ from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import now
-from app.memory import recall_log
+from app.memory import audit_log, page_links, recall_log
 from app.memory.core import Core
 from app.memory.idempotency import KEPT_FOR
 from app.memory.policy import policy_of
@@ -45,3 +45,5 @@ async def _retain_of(tx: AsyncSession, core: Core, tenant_id: UUID) -> None:
         )
     )
     await recall_log.expire(tx, tenant_id, RECALLS)
+    await page_links.expire(tx, tenant_id)
+    await audit_log.expire(tx)

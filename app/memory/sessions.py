@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Database, Scope
 from app.errors import Conflict, NotFound
-from app.memory import cursor
+from app.memory import audit_log, cursor
 from app.memory.core import Core
 from app.memory.edit import erase_facts
 from app.memory.ingest import Receipt, named, queue_session, waiting
@@ -127,7 +127,7 @@ class SessionReceipt:
 
 
 async def delete_session(
-    tx: AsyncSession, tenant_id: UUID, user: str, session: str
+    tx: AsyncSession, tenant_id: UUID, user: str, session: str, *, by: str
 ) -> SessionReceipt:
     """Delete a session's turns and the facts that rest on it alone.
 
@@ -178,7 +178,7 @@ async def delete_session(
         )
     )
     await _move_provenance(tx, scope, kept)
-    restored = await erase_facts(tx, scope, touched - kept, by="api")
+    restored = await erase_facts(tx, scope, touched - kept, by=by)
     for table in (Message, SeenMessage):
         await tx.execute(
             delete(table).where(
@@ -189,7 +189,16 @@ async def delete_session(
         )
     await tx.delete(row)
     await drop_frozen(tx, person)
-    return SessionReceipt(session, len(touched - kept), len(kept), restored)
+    done = SessionReceipt(session, len(touched - kept), len(kept), restored)
+    await audit_log.record(
+        tx,
+        tenant_id,
+        by,
+        "session_deleted",
+        about=scope.user_id,
+        details={"session": str(row.id), "facts_erased": done.facts_erased},
+    )
+    return done
 
 
 async def _move_provenance(tx: AsyncSession, scope: Scope, facts: set[UUID]) -> None:

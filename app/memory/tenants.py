@@ -21,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import SERVICE_ROLE, Database, now
 from app.errors import Conflict, Invalid, NotFound, Unauthorized
+from app.memory import audit_log
 from app.models import ApiKey, Tenant
 from app.text import one_line
 
@@ -72,6 +73,11 @@ class Credential:
     bound_to: str | None
     expires_at: datetime | None
 
+    @property
+    def actor(self) -> str:
+        """The name under which the audit log keeps what is done with the key."""
+        return f"key:{self.key_id}"
+
     def expired(self, at: datetime) -> bool:
         """Tell whether the key is past its time, for whoever kept the credential a while."""
         return self.expires_at is not None and self.expires_at <= at
@@ -88,7 +94,7 @@ class NewKey:
     expires_at: datetime | None
 
 
-async def create_tenant(db: Database, name: str) -> tuple[UUID, str, NewKey]:
+async def create_tenant(db: Database, name: str, *, by: str = "cli") -> tuple[UUID, str, NewKey]:
     """Create a tenant and a first key with every scope. Raises `Conflict` for a known name."""
     name = one_line(name)
     if not 1 <= len(name) <= _MAX_NAME:
@@ -98,7 +104,8 @@ async def create_tenant(db: Database, name: str) -> tuple[UUID, str, NewKey]:
         async with db.tenant(tenant_id) as tx:
             tx.add(Tenant(id=tenant_id, name=name))
             await tx.flush()
-            key = await create_key(tx, tenant_id, SCOPES)
+            await audit_log.record(tx, tenant_id, by, "tenant_created")
+            key = await create_key(tx, tenant_id, SCOPES, by=by)
     except IntegrityError:
         raise Conflict("A tenant of that name exists.", code="name_taken") from None
     return tenant_id, name, key
@@ -151,6 +158,7 @@ async def create_key(
     *,
     bound_to: str | None = None,
     expires_in: timedelta | None = None,
+    by: str = "cli",
 ) -> NewKey:
     """Create a key in the caller's transaction, for all users or bound to one external user id."""
     unknown = set(scopes) - set(SCOPES)
@@ -172,11 +180,12 @@ async def create_key(
             expires_at=expires_at,
         )
     )
-    await tx.flush()
+    details = {"key": key_id, "scopes": list(scopes)}
+    await audit_log.record(tx, tenant_id, by, "key_created", details=details)
     return NewKey(key_id, body + _checksum(body), tuple(scopes), bound_to, expires_at)
 
 
-async def revoke_key(db: Database, key_id: str) -> None:
+async def revoke_key(db: Database, key_id: str, *, by: str = "cli") -> None:
     """Revoke a key; every process refuses it within its cache time. Raises `NotFound`."""
     tenant_id = tenant_of(key_id)
     async with db.tenant(tenant_id) as tx:
@@ -188,6 +197,7 @@ async def revoke_key(db: Database, key_id: str) -> None:
         )
         if found.first() is None:
             raise NotFound("There is no such key.")
+        await audit_log.record(tx, tenant_id, by, "key_revoked", details={"key": key_id})
 
 
 def parse_key(key: str) -> tuple[UUID, str, bytes]:

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
 from app.errors import Conflict
+from app.memory import audit_log
 from app.memory.edit import lock_owner, predecessors, revive
 from app.memory.facts import get_fact
 from app.memory.users import drop_frozen
@@ -40,6 +41,9 @@ async def restore_fact(
     if fact.superseded_at is not None:
         raise Conflict("The same fact is live already.", code="fact_live")
     await drop_frozen(tx, person)
+    await audit_log.record(
+        tx, tenant_id, by, "fact_restored", about=scope.user_id, details={"fact": str(fact.id)}
+    )
     return fact
 
 

@@ -12,14 +12,28 @@ from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db import Scope
-from app.models import FrozenBlock, TenantPolicy, User, UserDirectory
+from app.db import Scope, now
+from app.errors import Unauthorized
+from app.memory import audit_log
+from app.memory.jobs import defer_look
+from app.models import (
+    FrozenBlock,
+    PageLink,
+    Session,
+    Tenant,
+    TenantPolicy,
+    User,
+    UserDirectory,
+)
 
 ORGANIZATION: Final = "\x1forganization"
 """Stands for the tenant's reserved user where an external id does. No id that comes over the wire
 holds a control character, and the directory has no such row: nobody else can name it."""
 
 MemoryMode = Literal["on", "paused", "restricted"]
+
+RESTRICTED: Final = "memory_restricted"
+"""The reason of sessions that wait until a restriction is lifted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +74,7 @@ async def ensure_user(tx: AsyncSession, tenant_id: UUID, external_id: str) -> tu
             reserved = insert(User).values(tenant_id=tenant_id, user_id=tenant_id)
             await tx.execute(reserved.on_conflict_do_nothing())
             continue
+        await _require_tenant(tx, tenant_id)
         created = await tx.scalar(
             insert(UserDirectory)
             .values(tenant_id=tenant_id, external_id=external_id, user_id=uuid4())
@@ -81,6 +96,15 @@ async def _default_memory(tx: AsyncSession, tenant_id: UUID) -> MemoryMode:
     chosen = TenantPolicy.policy["default_memory"].astext
     stored = await tx.scalar(select(chosen).where(TenantPolicy.tenant_id == tenant_id))
     return "paused" if stored == "paused" else "on"
+
+
+async def _require_tenant(tx: AsyncSession, tenant_id: UUID) -> None:
+    """Raise `Unauthorized` for a tenant that is gone, while a process still knows its keys."""
+    held = (
+        select(Tenant.id).where(Tenant.id == tenant_id).with_for_update(read=True, key_share=True)
+    )
+    if await tx.scalar(held) is None:
+        raise Unauthorized("The API key is not valid.")
 
 
 async def lock_user(tx: AsyncSession, scope: Scope, *, exclusive: bool = True) -> User | None:
@@ -122,19 +146,54 @@ async def read_settings(tx: AsyncSession, tenant_id: UUID, external_id: str) -> 
 
 
 async def write_settings(
-    tx: AsyncSession, tenant_id: UUID, external_id: str, changes: Mapping[str, Any]
+    tx: AsyncSession, tenant_id: UUID, external_id: str, changes: Mapping[str, Any], *, by: str
 ) -> UserSettings:
     """Change those settings that are named, and give all of them.
 
-    A new `memory` moves the epoch: it holds from this commit on.
+    A new `memory` moves the epoch, so it holds from this commit on, and is kept with its time and
+    actor in the audit log.
     """
     scope, _ = await ensure_user(tx, tenant_id, external_id)
     user = await lock_user(tx, scope)
     if user is None:
         raise RuntimeError("the row is locked against erasure")
     before = user.memory
-    for name, value in changes.items():
-        setattr(user, name, value)
+    changed = sorted(name for name, value in changes.items() if getattr(user, name) != value)
+    for name in changed:
+        setattr(user, name, changes[name])
     if user.memory != before:
         await drop_frozen(tx, user)
+        await _after_consent(tx, scope, before, user.memory)
+    if changed:
+        details: dict[str, Any] = {"changed": changed}
+        if user.memory != before:
+            details["memory"] = {"from": before, "to": user.memory}
+        await audit_log.record(
+            tx, tenant_id, by, "settings_changed", about=scope.user_id, details=details
+        )
     return UserSettings(user.memory, user.locale, user.timezone)  # type: ignore[arg-type] # CHECKed
+
+
+async def _after_consent(tx: AsyncSession, scope: Scope, before: str, after: str) -> None:
+    """End open links when memory is switched off; wake what a restriction had kept waiting."""
+    if after != "on":
+        await tx.execute(
+            delete(PageLink).where(
+                PageLink.tenant_id == scope.tenant_id, PageLink.user_id == scope.user_id
+            )
+        )
+    if before != "restricted":
+        return
+    woken = await tx.scalars(
+        update(Session)
+        .where(
+            Session.tenant_id == scope.tenant_id,
+            Session.user_id == scope.user_id,
+            Session.status == "queued",
+            Session.reason == RESTRICTED,
+        )
+        .values(reason=None, extract_after=now(tx))
+        .returning(Session.id)
+    )
+    for session_id in woken.all():
+        await defer_look(tx, scope, session_id)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
 
+from tests.conftest import ROOT_KEY
+
 Scope = Literal["ingest", "recall", "facts", "privacy", "admin"]
 
 _MESSAGE = {"role": "user", "content": "I live in Lisbon.", "id": "m1", "name": "someone"}
@@ -27,6 +29,7 @@ _POLICY = {
     "max_facts_per_day": 50,
     "turn_retention": "0s",
     "blocked_categories": [],
+    "audit_retention": "365d",
     "default_memory": "on",
     "extraction_instructions": None,
     "model": None,
@@ -53,9 +56,10 @@ class Route:
     def fill(self, **ids: str) -> str:
         """Put ids into the path, dots encoded too, for a client would take `..` as a step up."""
         quoted = {name: quote(i, safe="").replace(".", "%2E") for name, i in ids.items()}
-        return self.path.format(**{"recall_id": _RECALL, **quoted})
+        return self.path.format(**{"recall_id": _RECALL, "tenant": _RECALL, **quoted})
 
 
+_ROOT = {"Authorization": f"Bearer {ROOT_KEY}"}
 _RECALL = "3f0c8e56-58a4-4a53-8a5c-0d6d7c0f8a11"
 _USER = "/v1/users/{user}"
 _SESSION = _USER + "/sessions/{session}"
@@ -168,6 +172,18 @@ ROUTES = (
         foreign=200,
     ),
     Route("PATCH", f"{_USER}/settings", "privacy", {"memory": "on"}, foreign=200),
+    Route("DELETE", _USER, "privacy", foreign=200),
+    Route("POST", f"{_USER}/page-links", "privacy", {"expires_in": 900}, foreign=201),
+    Route("GET", "/v1/erasures", "privacy", query=("since", *_PAGE), foreign=200),
+    Route(
+        "GET",
+        "/v1/audit-log",
+        "admin",
+        query=("user", "action", "from", "to", *_PAGE),
+        foreign=200,
+    ),
+    Route("POST", "/v1/tenants", body={"name": "acme"}, headers=_ROOT),
+    Route("DELETE", "/v1/tenants/{tenant}", headers=_ROOT),
     Route("GET", "/v1/tenant/policy", "admin", foreign=200),
     Route("PUT", "/v1/tenant/policy", "admin", _POLICY, foreign=200),
     Route("PATCH", "/v1/tenant/policy", "admin", _POLICY, foreign=200),

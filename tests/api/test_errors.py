@@ -31,7 +31,7 @@ def check_problem(answer: Any, status: int, code: str | None = None) -> dict[str
         "/nope",
         "/v1",
         "/v1/users",
-        "/v1/users/a",
+        "/v1/user/a",
         "/v1/users/a/",
         "/v1/users/a/facts/",
         "/v1/users/a/sessions/s/",
@@ -154,7 +154,8 @@ async def test_the_document_tells_of_errors_as_they_are(world: World):
             assert named == set(re.findall(r"{(\w+)}", path))
     assert "HTTPValidationError" not in document["components"]["schemas"]
     assert document["components"]["securitySchemes"] == {
-        "api_key": {"type": "http", "scheme": "bearer", "description": "um_<id>_<secret>"}
+        "api_key": {"type": "http", "scheme": "bearer", "description": "um_<id>_<secret>"},
+        "root_key": {"type": "http", "scheme": "bearer", "description": "USERMEM_ROOT_KEY"},
     }
 
 

@@ -1,0 +1,205 @@
+"""Erasures against the ledger: which ones a restored database lacks, and doing those again.
+
+An erasure counts as seen when the database holds it, or a later one of the same subject: an erasure
+that was entered, failed to commit and was tried again is none that is missing.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Final, Literal
+from uuid import UUID
+
+import psycopg
+from psycopg_pool import PoolTimeout
+from sqlalchemy import select, tuple_
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.db import SERVICE_ROLE, Database
+from app.errors import NotFound, Unavailable, UsermemError
+from app.memory import cursor
+from app.memory.core import Core
+from app.memory.erase import entered, erase, erase_tenant, tenant_hash, user_hash
+from app.memory.ledger import Entry, Ledger
+from app.memory.users import find_user
+from app.models import Erasure, User, UserDirectory
+from app.telemetry import logger
+
+log = logger(__name__)
+
+LOOK_AGAIN: Final = 1.0
+"""Seconds between looks at a database that lacks erasures, or was not to be had."""
+
+_BATCH: Final = 1_000
+
+
+async def list_erasures(
+    tx: AsyncSession,
+    core: Core,
+    tenant_id: UUID,
+    *,
+    since: datetime | None,
+    limit: int,
+    after: str | None,
+) -> tuple[Sequence[Erasure], str | None]:
+    """List a tenant's erasures, newest first."""
+    binding = cursor.binding_of("erasures", tenant_id, since=since)
+    place = cursor.decode(core, binding, after) if after else None
+    query = select(Erasure).where(Erasure.tenant_id == tenant_id)
+    if since is not None:
+        query = query.where(Erasure.erased_at >= since)
+    if place:
+        query = query.where(tuple_(Erasure.erased_at, Erasure.id) < tuple_(*place))
+    query = query.order_by(Erasure.erased_at.desc(), Erasure.id.desc()).limit(limit + 1)
+    rows = list(await tx.scalars(query))
+    if len(rows) <= limit:
+        return rows, None
+    last = rows[limit - 1]
+    return rows[:limit], cursor.encode(core, binding, last.erased_at, last.id)
+
+
+async def seen(db: Database) -> list[Entry]:
+    """Give the erasures that the database has seen, of all tenants, oldest first."""
+    async with db.pool.connection() as connection, connection.transaction():
+        await connection.execute("select set_config('role', %s, true)", (SERVICE_ROLE,))
+        rows = await connection.execute(
+            "select id, tenant_id, subject_hash, erased_at from app.erasures() order by erased_at"
+        )
+        return [Entry(*row) for row in await rows.fetchall()]
+
+
+def missing(entries: Iterable[Entry], known: Iterable[Entry]) -> list[Entry]:
+    """Give the entries that were not seen: neither they nor a later one of their subject."""
+    latest: dict[bytes, datetime] = {}
+    for entry in known:
+        latest[entry.subject_hash] = max(
+            entry.erased_at, latest.get(entry.subject_hash, entry.erased_at)
+        )
+    return [
+        entry
+        for entry in entries
+        if entry.subject_hash not in latest or latest[entry.subject_hash] < entry.erased_at
+    ]
+
+
+async def check(core: Core) -> Literal["ok", "degraded", "failed"]:
+    """Tell how the database stands to its ledger; `degraded` without one.
+
+    Once all was seen that holds for the life of the process; until then it is looked at again, at
+    most once a second. Raises what the database raises.
+    """
+    ledger = core.ledger
+    if ledger is None:
+        return "degraded"
+    if not ledger.is_whole:
+        await _look(core, ledger)
+    return "ok" if ledger.is_whole else "failed"
+
+
+async def _look(core: Core, ledger: Ledger) -> None:
+    async with ledger.looking:  # whoever comes meanwhile waits for this look's answer
+        if not ledger.is_whole and time.monotonic() - ledger.looked_at >= LOOK_AGAIN:
+            ledger.is_whole = await _has_seen_all(core, ledger)
+            ledger.looked_at = time.monotonic()
+
+
+async def _has_seen_all(core: Core, ledger: Ledger) -> bool:
+    known = await seen(core.db)
+    try:
+        entries = await ledger.read()
+    except OSError as error:
+        log.error("ledger_unreadable", error=type(error).__name__)  # noqa: TRY400 - its text names a path alone
+        return False
+    lacking = missing(entries, known)
+    if lacking:
+        log.error("erasures_missing", count=len(lacking))
+        return False
+    # The other way round: a ledger that was lost, or is another machine's, is made whole.
+    ids = {entry.erasure_id for entry in entries}
+    unwritten = [entry for entry in known if entry.erasure_id not in ids]
+    if unwritten:
+        log.warning("ledger_caught_up", count=len(unwritten))
+        await ledger.append(unwritten)
+    return True
+
+
+async def require_all(core: Core) -> None:
+    """Raise `Unavailable` while the database may hold what was erased."""
+    if core.ledger is None or core.ledger.is_whole:
+        return
+    if await check(core) == "failed":
+        raise Unavailable(
+            "The database lacks erasures of its ledger: an operator must replay them.",
+            code="erasures_missing",
+            retry_after=30,
+        )
+
+
+async def wait_for_all(core: Core) -> None:
+    """Return when the database has seen every erasure: nobody may work on what was erased."""
+    while True:
+        try:
+            if await check(core) != "failed":
+                return
+        except (psycopg.Error, PoolTimeout, UsermemError) as error:
+            log.warning("ledger_not_checked", error=type(error).__name__)
+        await asyncio.sleep(LOOK_AGAIN)
+
+
+async def replay(core: Core, entries: Iterable[Entry]) -> int:
+    """Do again those of the entries that the database lacks; give how many. Safe to repeat.
+
+    Whoever came, or came back, after an erasure is left alone.
+    """
+    lacking = missing(entries, await seen(core.db))
+    by_tenant: dict[UUID, list[Entry]] = defaultdict(list)
+    for entry in lacking:
+        by_tenant[entry.tenant_id].append(entry)
+    for tenant_id, own in by_tenant.items():
+        names = await _names(core, tenant_id, {entry.subject_hash for entry in own})
+        for entry in own:
+            await _replay(core, entry, names.get(entry.subject_hash))
+    return len(lacking)
+
+
+async def _replay(core: Core, entry: Entry, user: str | None) -> None:
+    if entry.subject_hash == tenant_hash(core, entry.tenant_id):
+        with suppress(NotFound):
+            await erase_tenant(core, entry.tenant_id, replayed=entry)
+            return
+    async with core.db.tenant(entry.tenant_id) as tx:
+        if user is not None and await _was_there(tx, entry, user):
+            await erase(tx, core, entry.tenant_id, user, by="cli", replayed=entry)
+        else:
+            tx.add(entered(entry))
+
+
+async def _was_there(tx: AsyncSession, entry: Entry, user: str) -> bool:
+    scope = await find_user(tx, entry.tenant_id, user)
+    person = await tx.get(User, (scope.tenant_id, scope.user_id)) if scope else None
+    return person is not None and person.created_at <= entry.erased_at
+
+
+async def _names(core: Core, tenant_id: UUID, wanted: set[bytes]) -> dict[bytes, str]:
+    """Find whom the hashes stand for: nothing but the directory can tell, user by user."""
+    found: dict[bytes, str] = {}
+    after = ""
+    while True:
+        async with core.db.tenant(tenant_id) as tx:
+            query = (
+                select(UserDirectory.external_id)
+                .where(UserDirectory.tenant_id == tenant_id, UserDirectory.external_id > after)
+                .order_by(UserDirectory.external_id)
+                .limit(_BATCH)
+            )
+            batch = list(await tx.scalars(query))
+        for user in batch:
+            digest = user_hash(core, tenant_id, user)
+            if digest in wanted:
+                found[digest] = user
+        if len(batch) < _BATCH:
+            return found
+        after = batch[-1]

@@ -1,0 +1,122 @@
+"""The erasure ledger: a file apart from the database, which a backup of the database can't undo.
+
+One JSON object a line, of random ids, a time and a keyed hash. Lines are only ever appended, each
+safely on disk before the erasure that it tells of is committed. Any number of processes of one
+machine may append to one file.
+"""
+
+import asyncio
+import fcntl
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from app.errors import Unavailable
+from app.telemetry import logger
+
+log = logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One erasure: of a user or, where the hash is of the tenant alone, of a whole tenant."""
+
+    erasure_id: UUID
+    tenant_id: UUID
+    subject_hash: bytes
+    erased_at: datetime
+
+    def line(self) -> str:
+        """Write the entry as a line of the ledger."""
+        return json.dumps(
+            {
+                "erasure_id": str(self.erasure_id),
+                "tenant_id": str(self.tenant_id),
+                "subject_hash": self.subject_hash.hex(),
+                "erased_at": self.erased_at.isoformat(),
+            }
+        )
+
+    @classmethod
+    def of(cls, line: bytes) -> "Entry":
+        """Read a line back. Raises `ValueError` for what is none."""
+        try:
+            told: dict[str, Any] = json.loads(line)
+            return cls(
+                UUID(told["erasure_id"]),
+                UUID(told["tenant_id"]),
+                bytes.fromhex(told["subject_hash"]),
+                datetime.fromisoformat(told["erased_at"]),
+            )
+        except (TypeError, KeyError, AttributeError) as error:
+            raise ValueError("not a line of the ledger") from error
+
+
+def read(path: Path) -> list[Entry]:
+    """Give the entries of a ledger or an export of one, oldest first.
+
+    A line that a crash cut off belongs to an erasure that was never committed nor confirmed.
+    """
+    entries = []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            entries.append(Entry.of(line))
+        except ValueError:
+            log.warning("ledger_line_unreadable", line=number)
+    return entries
+
+
+class Ledger:
+    """The file at `path`, made if missing. Raises `OSError` where it can't be written.
+
+    `is_whole` once the database was found to have seen every erasure of it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_whole = False
+        self.looked_at = float("-inf")
+        self.looking = asyncio.Lock()
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(self._open())
+        folder = os.open(path.parent, os.O_RDONLY)
+        os.fsync(folder)
+        os.close(folder)
+
+    async def append(self, entries: Iterable[Entry]) -> None:
+        """Append and return when it is on disk. Raises `Unavailable` when that fails."""
+        lines = "".join(entry.line() + "\n" for entry in entries).encode()
+        try:
+            await asyncio.to_thread(self._append, lines)
+        except OSError as error:
+            log.error("ledger_not_written", error=type(error).__name__)  # noqa: TRY400 - its text names a path alone
+            raise Unavailable(
+                "The erasure ledger can't be written; nothing was erased.", code="ledger_failed"
+            ) from None
+
+    async def read(self) -> list[Entry]:
+        """Give all entries, oldest first. Raises `OSError`."""
+        return await asyncio.to_thread(read, self.path)
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def _append(self, lines: bytes) -> None:
+        file = self._open()
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)  # released with the file
+            size = os.fstat(file).st_size
+            if size and os.pread(file, 1, size - 1) != b"\n":
+                lines = b"\n" + lines  # another process died in the middle of its line
+            written = os.write(file, lines)
+            if written != len(lines):
+                os.ftruncate(file, size)
+                raise OSError("the disk is full")
+            os.fsync(file)
+        finally:
+            os.close(file)

@@ -1,0 +1,329 @@
+"""The erasure ledger: what it remembers, and a restored database that must not be served."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+from app import db
+from app.address import Misconfigured
+from app.cli import app as cli
+from app.deps import KeyCache
+from app.errors import Unavailable
+from app.memory import erasures
+from app.memory.core import Core
+from app.memory.erase import user_hash
+from app.memory.ledger import Entry, Ledger, read
+from app.settings import Settings
+from tests.databases import dump, fresh, restore
+from tests.fakes import until, working
+from tests.sweep import holdings
+from tests.world import Caller, Urls, World
+
+MARKER = "zqxledger"
+FACT = {"text": f"Uses {MARKER} daily.", "kind": "preference"}
+
+
+def settings_for(urls: Urls, ledger: Path | None) -> Settings:
+    return Settings(
+        database_url=urls.service,
+        migrate_database_url=urls.superuser,
+        signing_key="k" * 40,
+        extractor="rules",
+        erasure_ledger=ledger,
+    )
+
+
+@asynccontextmanager
+async def started(urls: Urls, ledger: Path | None) -> AsyncIterator[World]:
+    """A whole service, as it starts."""
+    async with World.open(settings_for(urls, ledger), urls) as opened:
+        yield opened
+
+
+@asynccontextmanager
+async def a_service(world: World, urls: Urls, ledger: Path) -> AsyncIterator[World]:
+    """The same over the embedder that is loaded already, which saves seconds."""
+    base = db.Database(urls.service)
+    await base.open()
+    try:
+        seams = (world.core.extractor, world.core.judge, world.core.embedder)
+        core = Core(base, *seams, world.core.signing_key, ledger=Ledger(ledger))
+        state = {**world.state, "core": core, "keys": KeyCache()}
+        async with World._over(world.app, urls, state, world.settings) as opened:
+            yield opened
+    finally:
+        await base.close()
+
+
+async def command(urls: Urls, ledger: Path, *arguments: str) -> Any:
+    environment = {
+        "USERMEM_DATABASE_URL": urls.service,
+        "USERMEM_MIGRATE_DATABASE_URL": urls.superuser,
+        "USERMEM_SIGNING_KEY": "k" * 40,
+        "USERMEM_EXTRACTOR": "rules",
+        "USERMEM_ERASURE_LEDGER": str(ledger),
+    }
+    # In a thread: a command runs a loop of its own.
+    return await asyncio.to_thread(CliRunner().invoke, cli, [*arguments], env=environment)
+
+
+async def readiness(world: World) -> tuple[int, str]:
+    answer = await world.http.get("/readyz")
+    return answer.status_code, answer.json()["checks"]["ledger"]
+
+
+@pytest.fixture
+def shared(world: World) -> World:
+    """The world of all tests, under a name apart from the services that each test starts."""
+    return world
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    return tmp_path / "apart" / "erasures.ndjson"
+
+
+async def test_a_restored_database_is_served_by_nobody_until_its_erasures_are_replayed(
+    shared, urls, ledger, tmp_path
+):
+    backup = tmp_path / "backup"
+    with fresh(urls) as before, fresh(urls) as after:
+        db.migrate(before.superuser)
+        async with a_service(shared, before, ledger) as world:
+            alice = await world.tenant()
+            bob = alice.of("bob")
+            for caller in (alice, bob):
+                assert (await caller.post("/facts", FACT)).status_code == 201
+            turns = {"messages": [{"role": "user", "content": f"I live in {MARKER}."}]}
+            await alice.post("/transcripts", turns)
+            dump(before, backup)
+            erased = (await alice.delete("")).json()
+            await bob.post("/facts", {"text": "Uses tea.", "kind": "preference"})
+        restore(backup, after)
+
+        async with started(after, ledger) as world:
+            alice = Caller(world, alice.tenant_id, alice.key)
+            assert await readiness(world) == (503, "failed")
+            for answer in (await alice.get("/facts"), await alice.get("/memory")):
+                assert answer.status_code == 503
+                assert answer.headers["content-type"] == "application/problem+json"
+                assert answer.json()["code"] == "erasures_missing"
+                assert answer.headers["retry-after"]
+                assert MARKER not in answer.text
+            async with working(world.core):
+                await asyncio.sleep(1)
+            waits = world.rows("select status from memory_session")
+            assert waits == [("queued",)], "no worker may read what was erased"
+
+            replayed = await command(after, ledger, "erasures", "replay")
+            assert json.loads(replayed.stdout) == {"replayed": 1}, replayed.output
+
+            async def is_ready() -> bool:
+                return await readiness(world) == (200, "ok")
+
+            await until(is_ready)
+            assert await alice.facts("all") == []
+            assert await alice.of("bob").texts() == [FACT["text"]]
+            listed = (await alice.call("GET", "/v1/erasures")).json()["items"]
+            assert [item["erasure_id"] for item in listed] == [erased["erasure_id"]]
+            assert listed[0]["erased_at"] == erased["erased_at"]
+            of_bob = world.rows("select user_id from user_directory where external_id = 'bob'")
+            left = {h.user_id for h in holdings(after.superuser) if MARKER in h.text.lower()}
+            assert left == {of_bob[0][0]}
+            assert await erasures.replay(world.core, read(ledger)) == 0
+
+
+async def test_an_erased_tenant_is_erased_again_after_a_restore(shared, urls, ledger, tmp_path):
+    backup = tmp_path / "backup"
+    with fresh(urls) as before, fresh(urls) as after:
+        db.migrate(before.superuser)
+        async with a_service(shared, before, ledger) as world:
+            alice = await world.tenant("acme")
+            await alice.post("/facts", FACT)
+            dump(before, backup)
+        erased = await command(before, ledger, "tenants", "erase", "acme", "--yes")
+        assert json.loads(erased.stdout)["counts"]["memory_fact"] == 1, erased.output
+        restore(backup, after)
+
+        kept = tmp_path / "kept.ndjson"
+        kept.write_text((await command(after, ledger, "erasures", "export")).stdout)
+        replayed = await command(after, ledger, "erasures", "replay", str(kept))
+
+        assert json.loads(replayed.stdout) == {"replayed": 1}
+        with psycopg.connect(after.superuser) as connection:
+            assert connection.execute("select 1 from tenant").fetchall() == []
+        assert [h for h in holdings(after.superuser) if MARKER in h.text.lower()] == []
+
+
+async def test_a_crash_before_the_commit_leaves_an_erasure_to_be_replayed(shared, urls, ledger):
+    with fresh(urls) as its:
+        db.migrate(its.superuser)
+        async with a_service(shared, its, ledger) as world:
+            alice = await world.tenant()
+            await alice.post("/facts", FACT)
+            world.execute("revoke insert on erasure from usermem_service")
+            failed = await alice.delete("")
+            assert failed.status_code == 500
+            assert await alice.texts() == [FACT["text"]]
+            assert read(ledger) == [], "what fails before the ledger is not in it"
+            world.execute("grant insert on erasure to usermem_service")
+            # As after a kill between the ledger's fsync and the commit.
+            digest = user_hash(world.core, alice.tenant_id, alice.user)
+            ((at,),) = world.rows("select now()")
+            await Ledger(ledger).append([Entry(uuid4(), alice.tenant_id, digest, at)])
+        async with a_service(shared, its, ledger) as world:
+            assert await readiness(world) == (503, "failed")
+            assert await erasures.replay(world.core, read(ledger)) == 1
+            assert world.core.ledger
+            world.core.ledger.looked_at = float("-inf")
+            assert await readiness(world) == (200, "ok")
+            assert await Caller(world, alice.tenant_id, alice.key).facts("all") == []
+
+
+async def test_an_erasure_that_was_tried_again_is_not_missing(shared, urls, ledger):
+    with fresh(urls) as its:
+        db.migrate(its.superuser)
+        async with a_service(shared, its, ledger) as world:
+            alice = await world.tenant()
+            assert await readiness(world) == (200, "ok")
+            digest = user_hash(world.core, alice.tenant_id, alice.user)
+            ((at,),) = world.rows("select now()")
+            await Ledger(ledger).append([Entry(uuid4(), alice.tenant_id, digest, at)])
+            assert (await alice.delete("")).status_code == 200
+        async with a_service(shared, its, ledger) as world:
+            assert await readiness(world) == (200, "ok")
+
+
+async def test_who_came_back_after_an_erasure_is_left_alone_by_its_replay(shared, urls, ledger):
+    with fresh(urls) as its:
+        db.migrate(its.superuser)
+        async with a_service(shared, its, ledger) as world:
+            alice = await world.tenant()
+            await alice.delete("")
+            await alice.post("/facts", FACT)
+            world.execute("delete from erasure")
+            assert await erasures.replay(world.core, read(ledger)) == 1
+            assert await alice.texts() == [FACT["text"]]
+
+
+async def test_a_lost_ledger_is_written_anew_from_the_database(shared, urls, ledger):
+    with fresh(urls) as its:
+        db.migrate(its.superuser)
+        async with a_service(shared, its, ledger) as world:
+            alice = await world.tenant()
+            await alice.delete("")
+        before = read(ledger)
+        ledger.unlink()
+        async with a_service(shared, its, ledger) as world:
+            assert await readiness(world) == (200, "ok")
+        assert read(ledger) == before
+        assert len(before) == 1
+
+
+async def test_the_ledger_names_nobody(world, alice):
+    user = "zqxnamed"
+    caller = alice.of(user)
+    await caller.post("/facts", FACT)
+    receipt = (await caller.delete("")).json()
+
+    text = world.core.ledger.path.read_text()
+    line = json.loads(text.splitlines()[-1])
+
+    assert user not in text
+    assert line["erasure_id"] == receipt["erasure_id"]
+    listed = (await alice.call("GET", "/v1/erasures")).json()["items"][0]
+    assert listed == {key: line[key] for key in listed} | {"erased_at": receipt["erased_at"]}
+    assert len(bytes.fromhex(line["subject_hash"])) == 32
+
+
+async def test_erasures_are_listed_by_pages_and_since_a_time(alice, other):
+    receipts = [(await alice.of(f"u{n}").delete("")).json() for n in range(5)]
+    await other.delete("")
+
+    first = (await alice.call("GET", "/v1/erasures", params={"limit": 3})).json()
+    params = {"limit": 3, "cursor": first["next_cursor"]}
+    second = (await alice.call("GET", "/v1/erasures", params=params)).json()
+    params = {"since": receipts[3]["erased_at"]}
+    since = (await alice.call("GET", "/v1/erasures", params=params)).json()
+
+    shown = [item["erasure_id"] for item in first["items"] + second["items"]]
+    assert shown == [receipt["erasure_id"] for receipt in reversed(receipts)]
+    assert second["next_cursor"] is None
+    assert [item["erasure_id"] for item in since["items"]] == shown[:2]
+
+
+async def test_beside_an_external_database_no_ledger_is_a_warning(urls, capsys):
+    async with started(urls, None) as world:
+        status, ledger = await readiness(world)
+        state = (await world.http.get("/readyz")).json()["status"]
+
+    assert (status, ledger, state) == (200, "degraded", "degraded")
+    assert "no_erasure_ledger" in capsys.readouterr().err
+
+
+async def test_a_ledger_that_can_not_be_written_stops_the_service_from_starting(urls, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Misconfigured, match="ledger"):
+        async with started(urls, tmp_path / "file" / "erasures.ndjson"):
+            pass
+
+
+async def test_without_its_line_in_the_ledger_nothing_is_erased(world, alice, monkeypatch):
+    await alice.post("/facts", FACT)
+    full = "/dev/full"
+    monkeypatch.setattr(world.core.ledger, "path", Path(full))
+
+    answer = await alice.delete("")
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "ledger_failed")
+    assert await alice.texts() == [FACT["text"]]
+
+
+def test_processes_that_append_at_once_lose_no_line(ledger):
+    children = []
+    book = Ledger(ledger)
+    at = Entry.of(_line().encode()).erased_at
+    for _ in range(8):
+        child = os.fork()
+        if child == 0:
+            for _ in range(50):
+                book._append((Entry(uuid4(), uuid4(), os.urandom(32), at).line() + "\n").encode())
+            os._exit(0)
+        children.append(child)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
+
+    assert len({entry.erasure_id for entry in read(ledger)}) == 400
+
+
+async def test_a_line_that_a_crash_cut_off_spoils_no_other(ledger):
+    book = Ledger(ledger)
+    ledger.write_text(_line() + "\n" + _line()[:40])
+    entry = Entry.of(_line().encode())
+
+    await book.append([entry])
+
+    assert [line.erasure_id for line in read(ledger)][-1] == entry.erasure_id
+    assert len(read(ledger)) == 2
+    book.path = Path("/dev/full")
+    with pytest.raises(Unavailable):
+        await book.append([entry])
+
+
+def _line() -> str:
+    return json.dumps(
+        {
+            "erasure_id": str(uuid4()),
+            "tenant_id": str(uuid4()),
+            "subject_hash": "00" * 32,
+            "erased_at": "2026-01-01T00:00:00+00:00",
+        }
+    )
