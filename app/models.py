@@ -100,10 +100,10 @@ class UserDirectory(Base):
 
 
 class User(Base):
-    """A person remembered. `FOR UPDATE` on this row orders all writes to the person's facts.
+    """A person remembered. A lock on this row orders all writes to the person's facts.
 
     `epoch` moves when frozen blocks must go or a running extraction must not commit; `revision`
-    moves with every change of facts.
+    with every exclusive lock: what a process holds of the person in memory is then old.
     """
 
     __tablename__ = "memory_user"

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import psycopg
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import iter_route_contexts
@@ -146,6 +146,15 @@ HANDLERS: Final[dict[type[Exception], Any]] = {
     CheckoutTimeout: _on_database,
     DBAPIError: _on_database,
 }
+
+
+async def answer(request: Request, error: Exception) -> Response:
+    """Give the answer to an error, as the router would. Raises one that is a fault of ours."""
+    for kind in type(error).__mro__:
+        if kind in HANDLERS:
+            response: Response = await HANDLERS[kind](request, error)
+            return response
+    raise error
 
 
 def declare(document: dict[str, Any]) -> None:

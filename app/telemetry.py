@@ -7,9 +7,14 @@ keep file, line and exception type, since exception texts may quote what a user 
 import logging
 import sys
 import traceback
+from datetime import UTC, datetime
 from types import TracebackType
+from typing import Final
 
 import structlog
+from pydantic_core import to_json
+
+_requests: Final = logging.getLogger("app.requests")
 
 _Exc = tuple[type[BaseException], BaseException, TracebackType | None]
 
@@ -35,6 +40,30 @@ def _without_texts(
     return event
 
 
+class _Formatter(structlog.stdlib.ProcessorFormatter):
+    """Renders every record but the requests' own, which come as they are to be written."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Give the line."""
+        return record.getMessage() if record.name == _requests.name else super().format(record)
+
+
+def log_request(**fields: object) -> None:
+    """Log that a request was served, as `logger("app.requests").info` would in five times the time.
+
+    Every request pays for its line, and a frozen recall costs little more than a line.
+    """
+    if _requests.isEnabledFor(logging.INFO):
+        line = {
+            **fields,
+            "event": "request",
+            "level": "info",
+            "logger": _requests.name,
+            "timestamp": datetime.now(UTC),
+        }
+        _requests.info(to_json(line).decode())
+
+
 def configure(level: str = "info") -> None:
     """Send structlog's and the standard library's records to stderr, one JSON object a line."""
     shared: list[structlog.typing.Processor] = [
@@ -52,7 +81,7 @@ def configure(level: str = "info") -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
+        _Formatter(
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,

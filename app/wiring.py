@@ -10,6 +10,7 @@ from app.db import Database
 from app.embeddings import Embedder, EmbedderError, embedder_from
 from app.llm import Extractor, Judge
 from app.memory.core import Core
+from app.memory.mirror import Mirrors
 from app.memory.policy import Policy
 from app.rules import RulesExtractor, RulesJudge
 from app.settings import Settings
@@ -42,6 +43,7 @@ async def open_core(settings: Settings, url: str) -> AsyncIterator[Core]:
             embedder=embedder,
             signing_key=signing_key(settings),
             recall_deadline=settings.recall_deadline.total_seconds(),
+            mirrors=Mirrors(settings.recall_cache * 2**20),
         )
         try:
             yield read_by(claude, core) if claude else core

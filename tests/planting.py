@@ -70,6 +70,10 @@ def plant(caller: Caller, *facts: Planted, owner: UUID | None = None) -> UUID:
                 f"insert into memory_fact ({_COLUMNS}) values ({_ROW})",
                 [_values(caller.tenant_id, user_id, fact) for fact in facts],
             )
+        connection.execute(
+            "update memory_user set revision = revision + 1 where tenant_id = %s and user_id = %s",
+            (caller.tenant_id, user_id),
+        )
     return user_id
 
 

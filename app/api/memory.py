@@ -1,6 +1,5 @@
 """Recall: one call gives the block for the next prompt."""
 
-import hashlib
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
@@ -10,11 +9,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import PlainTextResponse
 from fastapi.routing import APIRoute
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
-from pydantic_core import PydanticCustomError, to_json
+from pydantic_core import PydanticCustomError
+from starlette.types import Receive, Scope, Send
 
+from app import problems
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, get_core, get_credential
 from app.memory.core import Core
-from app.memory.recall import DEFAULT_BUDGET, Question, Recall, recall
+from app.memory.recall import DEFAULT_BUDGET, Question, recall
 from app.memory.tenants import Credential
 from app.wire import Id, Kind, Line, Model, UserId, prefers
 
@@ -108,29 +109,6 @@ class RecallOut(Model):
     memory: Literal["on", "paused", "restricted"]
 
 
-def _shown(answer: Recall) -> dict[str, Any]:
-    system: list[dict[str, Any]] = []
-    if answer.stable:
-        system = [
-            {"type": "text", "text": answer.stable, "cache_control": {"type": "ephemeral"}},
-            {"type": "text", "text": answer.volatile},
-        ]
-    return {
-        "block": answer.block,
-        "stable": answer.stable,
-        "volatile": answer.volatile,
-        "system": system,
-        "facts": answer.facts,
-        "recall_id": answer.recall_id,
-        "tokens": answer.tokens,
-        "left_out": answer.left_out,
-        "frozen": answer.frozen,
-        "degraded": answer.degraded,
-        "pending_sessions": answer.pending_sessions,
-        "memory": answer.memory,
-    }
-
-
 def _matches(header: str | None, etag: str) -> bool:
     if header is None:
         return False
@@ -218,16 +196,48 @@ async def post_memory(
     return await _recalled(request, user, asked, core, key)
 
 
+class Direct:
+    """Serves this page's routes without the router; errors are answered as everywhere."""
+
+    def __init__(self) -> None:
+        routes = [route for route in router.routes if isinstance(route, _RecallRoute)]
+        self._path = routes[0].path_regex
+        self._served = {
+            method: (route, route.get_route_handler())
+            for route in routes
+            for method in route.methods or ()
+        }
+
+    def takes(self, scope: Scope) -> bool:
+        """Tell whether a request is for recall, and put into its scope what a router would."""
+        if (
+            scope["method"] not in self._served
+            or (match := self._path.match(scope["path"])) is None
+        ):
+            return False
+        scope["path_params"] = match.groupdict()
+        scope["route"] = self._served[scope["method"]][0]
+        return True
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        request = Request(scope, receive)
+        try:
+            response = await self._served[scope["method"]][1](request)
+        except Exception as error:  # noqa: BLE001 - those without an answer are raised again
+            response = await problems.answer(request, error)
+        await response(scope, receive, send)
+
+
 async def _recalled(
     request: Request, user: str, asked: RecallQuery | RecallIn, core: Core, key: Credential
 ) -> Response:
     question = Question(asked.query, asked.session, asked.token_budget, asked.refresh)
     answer = await recall(core, key.tenant_id, user, question)
-    etag = f'W/"{hashlib.sha256(answer.block.encode()).hexdigest()[:32]}"'
+    etag = answer.lasting.etag
     headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "private, no-store"}
     if request.method == "GET" and _matches(request.headers.get("if-none-match"), etag):
         return Response(status_code=304, headers=headers)
     if prefers("text/plain", request.headers.get("accept", ""), to="application/json"):
         return PlainTextResponse(answer.block, headers=headers)
-    # Of the right shape already: a response model would only validate it again.
-    return Response(to_json(_shown(answer)), headers=headers, media_type="application/json")
+    return Response(answer.json, headers=headers, media_type="application/json")

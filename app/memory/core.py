@@ -13,19 +13,12 @@ from cachetools import TTLCache
 from app.db import Database
 from app.embeddings import Embedder
 from app.llm import Extractor, Judge, ModelError, ModelMisconfigured
+from app.memory.mirror import Mirrors
 from app.memory.policy import Policy
 from app.memory.recall_log import RecallLog
 from app.memory.recent import Recent
 
 Check = Literal["ok", "degraded", "failed", "off"]
-
-
-@dataclass(slots=True)
-class Person:
-    """A user as recall knows one: a random id, and the text of the fact that tells the name."""
-
-    user_id: UUID
-    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +64,14 @@ class Core:
     policies: TTLCache[UUID, Policy] = field(
         default_factory=lambda: TTLCache(maxsize=10_000, ttl=30), repr=False
     )
-    people: TTLCache[tuple[UUID, str], Person] = field(
+    people: TTLCache[tuple[UUID, str], UUID] = field(
         default_factory=lambda: TTLCache(maxsize=50_000, ttl=60), repr=False
     )
     """Who is who, for recall, by tenant and external id; one who was erased has no rows."""
+    mirrors: Mirrors = field(default_factory=lambda: Mirrors(2**20), repr=False)
+    """The facts of the people who were asked about last."""
     frozen_sessions: Recent = field(default_factory=lambda: Recent(50_000), repr=False)
-    """(user, session) whose block is likely frozen: then the query needn't be embedded."""
+    """(user, session) whose block is likely frozen: then no facts need be read."""
     recalls: RecallLog = field(default_factory=RecallLog, repr=False)
 
     def readers_of(self, policy: Policy) -> tuple[Extractor, Judge]:

@@ -101,7 +101,6 @@ async def change_fact(
         tx.add(to_verdict(scope, Ruling(fact.id, successor, _BY_HAND, "person")))
         await record_events(tx, scope, [(fact.id, "superseded")], by)
         await drop_frozen(tx, person)
-        person.revision += 1
         _, kept = await get_fact(tx, tenant_id, user, successor)
         return kept, now(tx)
 
@@ -157,7 +156,6 @@ async def _change_in_place(
         setattr(fact, name, value)
     fact.revision += 1
     await drop_frozen(tx, person)
-    person.revision += 1
     await tx.flush()
     await record_events(tx, scope, [(fact.id, "changed")], by)
 
@@ -200,7 +198,6 @@ async def restore_fact(
         .values(overturned_at=now(tx))
     )
     await drop_frozen(tx, person)
-    person.revision += 1
     return fact
 
 
@@ -251,7 +248,6 @@ async def delete_fact(
     )
     await _delete(tx, scope, chain)
     await drop_frozen(tx, person)
-    person.revision += 1
 
 
 async def _predecessors(tx: AsyncSession, scope: Scope, fact_id: UUID) -> dict[UUID, Fact]:

@@ -208,8 +208,6 @@ async def _save(core: Core, claim: Claim, found: Found, prepared: Prepared) -> N
         for reason in outcome.dropped:
             found.rejected[reason] += 1
         await _count(tx, row, outcome, closed, found, found.usage + prepared.usage)
-        if outcome.added or outcome.superseded or closed:
-            user.revision += 1
         if closed or outcome.quarantined:
             await drop_frozen(tx, user)  # what they may hold was taken back
         await _finish(tx, core, claim, row)

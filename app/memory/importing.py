@@ -104,7 +104,6 @@ async def import_user(
             if is_new:
                 sifted.settle(locked)
             if placing.added:
-                locked.revision += 1
                 await defer_embed(tx, scope, now(tx) + EMBED_AGAIN_AFTER)
             rejected = dict(sorted((sifted.rejected + placing.rejected).items()))
             imported = Imported(len(placing.added), rejected, placing.known())

@@ -131,7 +131,6 @@ async def sweep(tx: AsyncSession, tenant_id: UUID, way: Way, *, by: str) -> Swep
         restored += await _take(tx, scope, facts, by=by)
         quarantined += len(facts)
         await drop_frozen(tx, person)
-        person.revision += 1
     return Swept(quarantined, restored)
 
 

@@ -1,26 +1,27 @@
-"""How well a user's facts answer a message, and which come first: SQL for recall and for search.
+"""How well a user's facts answer a message, and which come first: once in memory, once in SQL.
 
-Every search is exact, over the (tenant, user) b-tree: a person has hundreds of facts, and an
-approximate index filtered to one person gives back too few.
+Recall ranks what this process holds of a person; search filters, also what is no longer live, and
+leaves that to Postgres. Both follow one rule, and both are exact: a person has hundreds of facts,
+and an approximate index filtered to one person gives back too few.
 """
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from app.embeddings import Embedder, Vector
+from app.memory import guard
+from app.memory.mirror import LIVE, Mirror
+from app.memory.selection import CAPS, Row
 from app.text import words
-from app.trip import Statement, statement
 
 MAX_WORDS: Final = 200
 """Different words of a message that are searched for: of more, the first and the last ones."""
 
-LIVE: Final = """
-superseded_at is null and quarantined_at is null and forgotten_at is null
-and (expires_at is null or expires_at > now())
-"""
+MOST_SPARE: Final = 20
 
 NAME: Final = f"""
 (select f.text from memory_fact f
@@ -74,62 +75,90 @@ def values(embedder: Embedder, vectors: Sequence[Vector], message: str) -> dict[
     }
 
 
-def any_of(message: str) -> str:
-    """Give a `tsquery` that any word of the message satisfies; empty when it has none."""
+def distinct_words(message: str) -> list[str]:
+    """Give the words of a message that are searched for, each once."""
     found = list(dict.fromkeys(words(message)))
     if len(found) > MAX_WORDS:
         found = found[: MAX_WORDS // 2] + found[-MAX_WORDS // 2 :]
-    return " | ".join("'" + word.replace("'", "''") + "'" for word in found)
+    return found
 
 
-@cache
-def recall_statement(vectors: int, *, searching: bool) -> Statement:
-    """Give the statement for one recall: the rows of all tiers, best first in each.
+def any_of(message: str) -> str:
+    """Give a `tsquery` that any word of the message satisfies; empty when it has none."""
+    return " | ".join("'" + word.replace("'", "''") + "'" for word in distinct_words(message))
 
-    Rows: tier, id, text, kind, pinned, created_at, guard_version, is_standing, score, eligible.
+
+class Match(NamedTuple):
+    """A fact that answers a message, by its place among the user's facts, and how well it does."""
+
+    place: int
+    score: float
+
+
+def matches(
+    facts: Mirror, vectors: Sequence[Vector], message: str, floor: float, among: NDArray[np.bool_]
+) -> list[Match]:
+    """Rank as `FUSED` does those of the facts that are `among` the candidates; best first."""
+    near = facts.likeness(list(vectors))
+    common = facts.common_words(distinct_words(message))
+    with np.errstate(invalid="ignore"):
+        is_near = near >= floor
+    places = np.flatnonzero((is_near | (common > 0)) & among)
+    if not len(places):
+        return []
+    likeness, common, is_near = -near[places], common[places], is_near[places]
+    nearness = _places(np.argsort(likeness, kind="stable"))  # NaN comes last, as null does
+    wording = _places(np.lexsort((likeness, -common)))
+    score = (
+        np.where(is_near, 1 / (10 + nearness), 0)
+        + np.where(common > 0, 1 / (10 + wording), 0)
+        + 0.004 * _percent_rank(facts.last_confirmed_at[places])
+        + 0.002 * _percent_rank(facts.confirmations[places])
+    )
+    best = np.argsort(-score, kind="stable")
+    return list(map(Match, places[best].tolist(), score[best].tolist()))
+
+
+def _places(order: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Turn an order into each one's place in it, from 1."""
+    places = np.empty(len(order), np.intp)
+    places[order] = np.arange(1, len(order) + 1)
+    return places
+
+
+def _percent_rank(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Give the share of the others that are less, as SQL's `percent_rank()` does."""
+    less = np.searchsorted(np.sort(values), values, "left")
+    return less / max(len(values) - 1, 1)
+
+
+def recalled(
+    facts: Mirror, shared: Mirror, at: int, query: tuple[Sequence[Vector], str, float] | None
+) -> list[Row]:
+    """Give the rows of all tiers, best first in each, as `selection.select` takes them.
+
+    `at` is the database's time; `query` holds vectors, message and the embedder's floor.
+
     Facts checked by an older guard may turn out unfit, so there are spare rows for them.
     `eligible` counts the tier's own facts, shown or not; those that overflowed the always-on tier
     are its own even where the message matched them.
     """
-    # The texts put in are constants of this module; what a caller sends is bound.
-    search = f"""
-    ), candidate as (
-      select * from live
-      where id not in (select id from standing where place <= %(max_always_on)s)
-    ), {FUSED}
-    """  # noqa: S608 - see above
-    similarity = """
-    union all
-    (select 'similarity', id, text, kind, pinned, created_at, guard_version, is_standing, score,
-            count(*) filter (where not is_standing) over ()
-     from fused order by score desc, created_at, id
-     limit %(max_similarity)s + (select spare from counted))
-    """
-    return statement(f"""
-    with live as materialized (
-      select id, text, kind, pinned, created_at, last_confirmed_at, confirmations, guard_version,
-             source <> 'mcp' and (pinned or kind in ('constraint', 'profile')) as is_standing
-             {"," + scores(vectors) if searching else ""}
-      from memory_fact
-      where tenant_id = %(tenant)s and user_id = %(user_id)s and {LIVE}
-    ), counted as (
-      select least(count(*) filter (where guard_version < %(guard)s), 20) as spare,
-             count(*) filter (where is_standing) as standing
-      from live
-    ), standing as materialized (
-      select *, row_number() over (
-                  order by case when pinned then 0 when kind = 'constraint' then 1 else 2 end,
-                           created_at, id) as place
-      from live where is_standing
-      order by place limit %(max_always_on)s + (select spare from counted)
-    {search if searching else ")"}
-    (select 'organization' as tier, id, text, kind, pinned, created_at, guard_version,
-            false as is_standing, null::float8 as score, count(*) over () as eligible
-     from memory_fact
-     where tenant_id = %(tenant)s and user_id = %(tenant)s and {LIVE}
-     order by created_at, id limit 2 * %(max_organization)s)
-    union all
-    (select 'always_on', id, text, kind, pinned, created_at, guard_version, is_standing, null,
-            (select standing from counted) from standing)
-    {similarity if searching else ""}
-    """)  # noqa: S608 - as above
+    holds = facts.expires_at > at
+    standing = [place for place in facts.standing.tolist() if holds[place]]
+    spare = min(int(np.count_nonzero(facts.guard_versions[holds] < guard.VERSION)), MOST_SPARE)
+    shown = standing[: CAPS["always_on"] + spare]
+    own = [place for place, holds in enumerate((shared.expires_at > at).tolist()) if holds]
+    found = [
+        shared.row("organization", place, len(own)) for place in own[: 2 * CAPS["organization"]]
+    ]
+    found += [facts.row("always_on", place, len(standing), is_standing=True) for place in shown]
+    if query is None:
+        return found
+    holds[shown[: CAPS["always_on"]]] = False
+    matched = matches(facts, *query, among=holds)
+    overflowed = set(standing)
+    eligible = sum(match.place not in overflowed for match in matched)
+    return found + [
+        facts.row("similarity", place, eligible, is_standing=place in overflowed, score=score)
+        for place, score in matched[: CAPS["similarity"] + spare]
+    ]

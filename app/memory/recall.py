@@ -7,27 +7,29 @@ the conversation.
 """
 
 import asyncio
-import json
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, NamedTuple
 from uuid import UUID, uuid4
 
 import psycopg
 from psycopg_pool import PoolTimeout
+from pydantic_core import from_json, to_json
 
 from app.db import Scope
 from app.embeddings import EmbedderError, Vector, sentences
 from app.llm import Kind
-from app.memory import guard, ranking
-from app.memory.core import Core, Person, incognito_digest
+from app.memory import ranking
+from app.memory.core import Core, incognito_digest
+from app.memory.mirror import EMPTY, Mirror, newer_than
 from app.memory.own_name import without_name
 from app.memory.recall_log import Line
 from app.memory.render import Tier, estimate_tokens
-from app.memory.selection import CAPS, Row, select
+from app.memory.selection import Selection, select
 from app.telemetry import logger
-from app.trip import Call, statement, trip
+from app.trip import statement, trip
 
 log = logger(__name__)
 
@@ -57,7 +59,8 @@ select u.memory, u.epoch, coalesce(o.epoch, 0),
                             and i.digest = %(digest)s)),
        exists (select from incognito_session i
                where i.tenant_id = u.tenant_id and i.user_id = u.user_id
-                 and i.digest = %(digest)s)
+                 and i.digest = %(digest)s),
+       timestamptz_send(now())
 from memory_user u
 left join memory_user o on o.tenant_id = u.tenant_id and o.user_id = u.tenant_id
 where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
@@ -84,8 +87,6 @@ set (epoch, organization_epoch, answer, created_at) = (
 returning answer, created_at = now()
 """)
 
-_CAPS: Final = {f"max_{tier}": most for tier, most in CAPS.items()}
-
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -97,11 +98,10 @@ class Question:
     refresh: bool = False
 
 
-@dataclass(slots=True)
-class RecalledFact:
+class RecalledFact(NamedTuple):
     """A fact in the block; `score` only in the similarity tier."""
 
-    id: UUID
+    id: str
     tier: Tier
     kind: Kind
     text: str
@@ -109,30 +109,89 @@ class RecalledFact:
 
 
 @dataclass(frozen=True, slots=True)
-class Recall:
-    """The answer. `stable + volatile` is the block; both empty when no fact was selected."""
+class Lasting:
+    """What every recall of a frozen session gets, kept as the text that leaves.
 
-    stable: str = ""
-    volatile: str = ""
-    facts: Sequence[RecalledFact] = ()
-    left_out: dict[Tier, int] = field(default_factory=lambda: dict.fromkeys(CAPS, 0))
+    So a frozen block isn't taken apart only to be put together again.
+    """
+
+    json: str
+    """An object of `block`, `stable`, `volatile`, `system`, `facts`, `tokens`, `left_out`."""
+    etag: str
+    tokens: int
+    facts: Sequence[str] = ()
+    """Ids of the user's facts in the block, `shared` those of the organization's."""
+    shared: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, chosen: Selection) -> "Lasting":
+        """Put a selection into words. Empty without a fact."""
+        block = chosen.stable + chosen.volatile
+        system: list[dict[str, Any]] = []
+        if block:
+            system = [
+                {"type": "text", "text": chosen.stable, "cache_control": {"type": "ephemeral"}},
+                {"type": "text", "text": chosen.volatile},
+            ]
+        tokens = estimate_tokens(block)
+        shown = {
+            "block": block,
+            "stable": chosen.stable,
+            "volatile": chosen.volatile,
+            "system": system,
+            "facts": [
+                RecalledFact(row.id, row.tier, row.kind, row.text, row.score)._asdict()
+                for row in chosen.rows
+            ],
+            "tokens": tokens,
+            "left_out": chosen.left_out,
+        }
+        return cls(
+            to_json(shown).decode(),
+            f'W/"{hashlib.sha256(block.encode()).hexdigest()[:32]}"',
+            tokens,
+            [row.id for row in chosen.rows if row.tier != "organization"],
+            [row.id for row in chosen.rows if row.tier == "organization"],
+        )
+
+
+_LASTING: Final = {item.name for item in fields(Lasting)}
+_NOTHING: Final = Lasting.of(Selection())
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """The answer: what a frozen session keeps of it, and what is of this moment."""
+
+    lasting: Lasting = _NOTHING
     frozen: bool = False
     degraded: Degraded | None = None
     pending_sessions: int = 0
     memory: str = "on"
     recall_id: UUID = field(default_factory=uuid4)
-    rechecked: Sequence[UUID] = ()
+    rechecked: Sequence[str] = ()
     """Facts of an older guard that the present one let pass."""
+
+    @property
+    def json(self) -> str:
+        """The whole answer as it leaves."""
+        degraded = f'"{self.degraded}"' if self.degraded else "null"
+        return (
+            f'{{"recall_id":"{self.recall_id}","frozen":{"true" if self.frozen else "false"},'
+            f'"degraded":{degraded},"pending_sessions":{self.pending_sessions},'
+            f'"memory":"{self.memory}",{self.lasting.json[1:]}'
+        )
 
     @property
     def block(self) -> str:
         """The text for the prompt."""
-        return self.stable + self.volatile
+        block: str = from_json(self.lasting.json)["block"]
+        return block
 
     @property
-    def tokens(self) -> int:
-        """An estimate of the block's tokens."""
-        return estimate_tokens(self.block)
+    def facts(self) -> list[RecalledFact]:
+        """The facts in the block."""
+        return [RecalledFact(**fact) for fact in from_json(self.lasting.json)["facts"]]
 
 
 class _State(NamedTuple):
@@ -145,14 +204,14 @@ class _State(NamedTuple):
     name: str | None
     frozen: dict[str, Any] | None
     is_incognito: bool
+    at: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
-    """What the similarity tier looks for: `message` by its words, `text` by its vectors."""
+class Search:
+    """What the similarity tier looks for: `message` by its words, by `vectors` its meaning."""
 
     message: str
-    text: str
     vectors: Sequence[Vector] = ()
     degraded: Degraded | None = None
 
@@ -160,56 +219,51 @@ class _Search:
 async def recall(core: Core, tenant_id: UUID, user: str, question: Question) -> Recall:
     """Answer for a user; an unseen one has an empty block and is not created.
 
-    Embeds the query at most once, and not at all where a frozen block is known to be; only a name
-    that the person told within the last minute can cost a second look.
+    Embeds the query at most once, and not at all for a session whose block is frozen.
     """
     for _ in range(2):  # the id of somebody erased and come back is known for a minute
-        person = await find_person(core, tenant_id, user)
-        if person is None:
+        user_id = await find_person(core, tenant_id, user)
+        if user_id is None:
             break
-        scope = Scope(tenant_id, person.user_id)
-        answer = await _answer(core, scope, person, question)
+        scope = Scope(tenant_id, user_id)
+        answer = await _answer(core, scope, question)
         if answer is not None:
             core.recalls.note(core.db, _line(scope, answer))
             return answer
         core.people.pop((tenant_id, user), None)
+        core.mirrors.drop(user_id)
     return Recall()
 
 
-async def find_person(core: Core, tenant_id: UUID, user: str) -> Person | None:
+async def find_person(core: Core, tenant_id: UUID, user: str) -> UUID | None:
     """Look a user up, from a cache of a minute."""
     known = core.people.get((tenant_id, user))
     if known is None:
         (rows,) = await trip(core.db, tenant_id, (_USER, {"tenant": tenant_id, "user": user}))
         if not rows:
             return None
-        known = core.people[tenant_id, user] = Person(rows[0][0])
+        known = core.people[tenant_id, user] = rows[0][0]
     return known
 
 
-async def _answer(core: Core, scope: Scope, person: Person, question: Question) -> Recall | None:
+async def _answer(core: Core, scope: Scope, question: Question) -> Recall | None:
     """Answer for a person; None when there is no such person any more."""
     session = (scope.user_id, question.session)
     if session in core.frozen_sessions and not question.refresh:
-        state, _ = await _read(core, scope, question, None)
+        state = await _state(core, scope, question)
         if state is None or (settled := _settled(state)) is not None:
             return settled if state else None
         core.frozen_sessions.discard(session)
-    search = await embed(core, question.query, person.name)
-    state, rows, degraded = await _read_or_less(core, scope, question, search)
-    if state is not None and _settled(state) is None:
-        person.name = state.name
-        if without_name(question.query, person.name) != search.text:
-            search = await embed(core, question.query, person.name)
-            state, rows, degraded = await _read_or_less(core, scope, question, search)
+    state, facts, shared = await _read(core, scope, question)
     if state is None:
         return None
     if (settled := _settled(state)) is not None:
         if settled.frozen:
             core.frozen_sessions.add(session)
         return settled
-    answer = _selected(rows, question.token_budget, degraded, state.pending)
-    if question.session is None or degraded is not None or state.is_incognito:
+    search = await embed(core, question.query, state.name)
+    answer = _selected(facts, shared, state, search, core.embedder.recall_floor, question)
+    if question.session is None or search.degraded is not None or state.is_incognito:
         return answer
     core.frozen_sessions.add(session)
     return await _freeze(core, scope, question, state, answer)
@@ -220,12 +274,12 @@ def _line(scope: Scope, answer: Recall) -> Line:
         answer.recall_id,
         scope,
         datetime.now(UTC),
-        [fact.id for fact in answer.facts if fact.tier != "organization"],
-        [fact.id for fact in answer.facts if fact.tier == "organization"],
+        answer.lasting.facts,
+        answer.lasting.shared,
         answer.rechecked,
         answer.frozen,
         answer.degraded,
-        answer.tokens,
+        answer.lasting.tokens,
     )
 
 
@@ -233,74 +287,90 @@ def _settled(state: _State) -> Recall | None:
     """Give the answer that needs no search: memory is off, or the session's block is frozen."""
     if state.memory != "on":
         return Recall(memory=state.memory, pending_sessions=state.pending)
-    if state.frozen is None:
-        return None
     return _thawed(state.frozen, state.pending)
 
 
-async def embed(core: Core, query: str, name: str | None) -> _Search:
+def _thawed(kept: dict[str, Any] | None, pending: int) -> Recall | None:
+    """Give a frozen answer; None for one that another version of the service wrote."""
+    if kept is None or kept.keys() != _LASTING:
+        return None
+    return Recall(Lasting(**kept), frozen=True, pending_sessions=pending)
+
+
+async def embed(core: Core, query: str, name: str | None) -> Search:
     """Embed a message and its sentences in one call; without them when that fails or is late."""
     text = without_name(query, name)
     if not text:
-        return _Search(query, text)
+        return Search("")
     try:
         async with asyncio.timeout(core.recall_deadline):
             vectors = await core.embedder.embed(sentences(text, MAX_SENTENCES), "query")
     except EmbedderError:
-        return _Search(query, text, degraded="embedder")
+        return Search(query, degraded="embedder")
     except TimeoutError:
-        return _Search(query, text, degraded="deadline")
-    return _Search(query, text, vectors)
+        return Search(query, degraded="deadline")
+    return Search(query, vectors)
 
 
-async def _read_or_less(
-    core: Core, scope: Scope, question: Question, search: _Search
-) -> tuple[_State | None, list[Row], Degraded | None]:
-    """Read state and facts; without the text arm where Postgres can't search for these words."""
-    try:
-        return *await _read(core, scope, question, search), search.degraded
-    except psycopg.OperationalError:
-        raise
-    except psycopg.Error as error:
-        log.warning("text_search_failed", error=type(error).__name__)
-        less = replace(search, message="")
-        return *await _read(core, scope, question, less), search.degraded or "text_search"
+def _values(core: Core, scope: Scope, question: Question) -> dict[str, Any]:
+    session = question.session
+    return {
+        "tenant": scope.tenant_id,
+        "user_id": scope.user_id,
+        "session": None if question.refresh else session,
+        "digest": incognito_digest(core, scope.tenant_id, session) if session else b"",
+    }
+
+
+async def _state(core: Core, scope: Scope, question: Question) -> _State | None:
+    """Read how things stand, and no facts."""
+    (rows,) = await trip(core.db, scope.tenant_id, (_STATE, _values(core, scope, question)))
+    return _State(*rows[0]) if rows else None
 
 
 async def _read(
-    core: Core, scope: Scope, question: Question, search: _Search | None
-) -> tuple[_State | None, list[Row]]:
-    """Read the user's state, and the facts if there is something to search by, in one trip."""
-    values: dict[str, Any] = {
-        "tenant": scope.tenant_id,
-        "user_id": scope.user_id,
-        "session": None if question.refresh else question.session,
-        "digest": incognito_digest(core, scope.tenant_id, question.session)
-        if question.session
-        else b"",
-    }
-    calls: list[Call] = [(_STATE, values)]
-    if search is not None:
-        values |= _CAPS
-        values["guard"] = guard.VERSION
-        if search.text:
-            values |= ranking.values(core.embedder, search.vectors, search.message)
-        facts = ranking.recall_statement(len(search.vectors), searching=bool(search.text))
-        calls.append((facts, values))
-    states, *rows = await trip(core.db, scope.tenant_id, *calls)
-    state = _State(*states[0]) if states else None
-    return state, [Row(*row) for row in rows[0]] if rows else []
+    core: Core, scope: Scope, question: Question
+) -> tuple[_State | None, Mirror, Mirror]:
+    """Read how things stand, the user's facts and the organization's, in one trip.
+
+    Facts that are known here as they are now stay where they are.
+    """
+    mirrors, model, tenant_id = core.mirrors, _model(core), scope.tenant_id
+    owners = scope.user_id, tenant_id
+    known = [mirrors.known(owner, model) for owner in owners]
+    states, *newer = await trip(
+        core.db,
+        tenant_id,
+        (_STATE, _values(core, scope, question)),
+        *(
+            newer_than(before, Scope(tenant_id, owner), model)
+            for owner, before in zip(owners, known, strict=True)
+        ),
+    )
+    own, shared = (
+        mirrors.learn(owner, rows[0], model) if rows else before or EMPTY
+        for owner, rows, before in zip(owners, newer, known, strict=True)
+    )
+    return _State(*states[0]) if states else None, own, shared
 
 
-def _selected(rows: Sequence[Row], budget: int, degraded: Degraded | None, pending: int) -> Recall:
-    chosen = select(rows, budget)
+def _model(core: Core) -> str:
+    try:
+        return core.embedder.name
+    except EmbedderError:
+        return ""  # it has not answered yet: there is nothing to compare vectors with
+
+
+def _selected(
+    facts: Mirror, shared: Mirror, state: _State, search: Search, floor: float, question: Question
+) -> Recall:
+    query = (search.vectors, search.message, floor) if search.message else None
+    rows = ranking.recalled(facts, shared, int.from_bytes(state.at), query)
+    chosen = select(rows, question.token_budget)
     return Recall(
-        chosen.stable,
-        chosen.volatile,
-        [RecalledFact(row.id, row.tier, row.kind, row.text, row.score) for row in chosen.rows],
-        chosen.left_out,
-        degraded=degraded,
-        pending_sessions=pending,
+        Lasting.of(chosen),
+        degraded=search.degraded,
+        pending_sessions=state.pending,
         rechecked=chosen.rechecked,
     )
 
@@ -318,7 +388,7 @@ async def _freeze(
         "session": question.session,
         "epoch": state.epoch,
         "organization_epoch": state.organization_epoch,
-        "answer": json.dumps(_frozen(answer), ensure_ascii=False),
+        "answer": to_json(asdict(answer.lasting)).decode(),
         "refresh": question.refresh,
     }
     try:
@@ -329,26 +399,4 @@ async def _freeze(
     if not rows:
         return answer  # what it holds was changed a moment ago
     kept, is_ours = rows[0]
-    return answer if is_ours else _thawed(kept, state.pending)
-
-
-def _frozen(answer: Recall) -> dict[str, Any]:
-    return {
-        "stable": answer.stable,
-        "volatile": answer.volatile,
-        "left_out": answer.left_out,
-        "facts": [
-            (fact.id.hex, fact.tier, fact.kind, fact.text, fact.score) for fact in answer.facts
-        ],
-    }
-
-
-def _thawed(frozen: dict[str, Any], pending: int) -> Recall:
-    return Recall(
-        frozen["stable"],
-        frozen["volatile"],
-        [RecalledFact(UUID(fact[0]), *fact[1:]) for fact in frozen["facts"]],
-        frozen["left_out"],
-        frozen=True,
-        pending_sessions=pending,
-    )
+    return answer if is_ours else _thawed(kept, state.pending) or answer

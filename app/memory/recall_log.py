@@ -75,9 +75,9 @@ class Line:
     recall_id: UUID
     scope: Scope
     at: datetime
-    facts: Sequence[UUID]
-    shared: Sequence[UUID]
-    rechecked: Sequence[UUID]
+    facts: Sequence[str]
+    shared: Sequence[str]
+    rechecked: Sequence[str]
     frozen: bool
     degraded: str | None
     tokens: int
@@ -125,7 +125,7 @@ class RecallLog:
 
     def _calls(self, tenant_id: UUID, lines: Iterable[Line]) -> list[Call]:
         rows, calls = [], []
-        recalled: dict[UUID, set[UUID]] = defaultdict(set)
+        recalled: dict[UUID, set[str]] = defaultdict(set)
         for line in lines:
             rows.append(_row(line))
             recalled[line.scope.user_id].update(line.facts)
@@ -149,15 +149,15 @@ def _row(line: Line) -> dict[str, object]:
         "user_id": line.scope.user_id.hex,
         "id": line.recall_id.hex,
         "at": line.at.isoformat(),
-        "facts": [fact.hex for fact in (*line.shared, *line.facts)],
+        "facts": [*line.shared, *line.facts],
         "frozen": line.frozen,
         "degraded": line.degraded,
         "tokens": line.tokens,
     }
 
 
-def _values(tenant_id: UUID, owner: UUID, facts: Iterable[UUID]) -> dict[str, object]:
-    ids = "{" + ",".join(fact.hex for fact in facts) + "}"
+def _values(tenant_id: UUID, owner: UUID, facts: Iterable[str]) -> dict[str, object]:
+    ids = "{" + ",".join(facts) + "}"
     return {"tenant": tenant_id, "user_id": owner, "facts": ids}
 
 

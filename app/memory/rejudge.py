@@ -51,8 +51,8 @@ async def rejudge(core: Core, scope: Scope, fact_id: UUID) -> None:
         if user is None:
             return
         await spend(tx, scope.tenant_id, prepared.usage)
-        if user.memory == "on" and await _settle(tx, scope, proposal, prepared, judge):
-            user.revision += 1
+        if user.memory == "on":
+            await _settle(tx, scope, proposal, prepared, judge)
 
 
 async def _find(
@@ -132,8 +132,8 @@ async def _put_off(core: Core, scope: Scope, fact_id: UUID, error: ModelError) -
 
 async def _settle(
     tx: AsyncSession, scope: Scope, proposal: Proposal, prepared: Prepared, judge: Judge
-) -> bool:
-    """Carry out the verdicts under the user's lock; tell whether any fact gave way.
+) -> None:
+    """Carry out the verdicts under the user's lock.
 
     Somebody may have been first meanwhile: what is gone or judged by now is left alone.
     """
@@ -146,17 +146,17 @@ async def _settle(
         for fact in await load_facts(tx, scope, live(), Fact.id.in_([proposal.id, *rulings]))
     }
     if facts.pop(proposal.id, None) is None:
-        return False
+        return
     decided = plan([proposal], facts.values(), lambda old, _: rulings.get(old.id))
     by = f"worker:{judge.name}"
     await keep_rulings(tx, scope, proposal.id, decided, facts, rulings.values())
     if decided.confirmed:
-        return await merge(tx, scope, proposal, decided.confirmed[0][0], by)
+        await merge(tx, scope, proposal, decided.confirmed[0][0], by)
+        return
     ended = [*decided.ended, *((proposal.id, winner, at) for _, winner, at in decided.history)]
     for old, successor, until in ended:
         await end(tx, scope, old, successor, at=now(tx), until=until)
     await record_events(tx, scope, [(old, "superseded") for old, *_ in ended], by)
-    return bool(ended)
 
 
 async def keep_rulings(
@@ -179,7 +179,7 @@ async def keep_rulings(
     await tx.flush()
 
 
-async def merge(tx: AsyncSession, scope: Scope, proposal: Proposal, older: UUID, by: str) -> bool:
+async def merge(tx: AsyncSession, scope: Scope, proposal: Proposal, older: UUID, by: str) -> None:
     """Let a fact go into an older one that says the same: its evidence and its pin move along."""
     await tx.execute(
         update(Evidence)
@@ -203,4 +203,3 @@ async def merge(tx: AsyncSession, scope: Scope, proposal: Proposal, older: UUID,
     )
     await end(tx, scope, proposal.id, older, at=at, until=at)
     await record_events(tx, scope, [(proposal.id, "superseded"), (older, "confirmed")], by)
-    return True

@@ -49,7 +49,6 @@ async def release(
         if prepared.judge_again:
             await defer_rejudge(tx, scope, fact.id, now(tx) + core.patience.retry)
         await drop_frozen(tx, person)
-        person.revision += 1
         await tx.flush()
         await tx.refresh(kept)
         return kept, now(tx)

@@ -60,7 +60,8 @@ where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
 
 
 @cache
-def _ranked(vectors: int) -> Statement:
+def ranked(vectors: int) -> Statement:
+    """Give the statement that ranks a user's facts for a message of so many vectors."""
     # The two texts put in are constants of the code; what a caller sends is bound.
     return statement(
         f"""
@@ -113,8 +114,8 @@ async def search(core: Core, tenant_id: UUID, user: str, query: Query) -> Result
     """
     wanted = json.dumps(_conditions(query.metadata or {}))
     person = await find_person(core, tenant_id, user)
-    ranked: list[tuple[Any, ...]] = []
-    of = {"tenant": tenant_id, "user_id": person.user_id if person else None}
+    best: list[tuple[Any, ...]] = []
+    of = {"tenant": tenant_id, "user_id": person}
     ((is_on, name),) = (await trip(core.db, tenant_id, (_PERSON, of)))[0] or [(False, None)]
     if is_on and query.query:
         search = await embed(core, query.query, name)
@@ -127,22 +128,20 @@ async def search(core: Core, tenant_id: UUID, user: str, query: Query) -> Result
             "kinds": None if query.kinds is None else "{" + ",".join(query.kinds) + "}",
             "most": query.limit,
         }
-        (ranked,) = await trip(core.db, tenant_id, (_ranked(len(search.vectors)), values))
+        (best,) = await trip(core.db, tenant_id, (ranked(len(search.vectors)), values))
     async with core.db.tenant(tenant_id) as tx:
         facts: dict[UUID, Fact] = {}
-        if person is not None and ranked:
-            scope = Scope(tenant_id, person.user_id)
+        if person is not None and best:
+            scope = Scope(tenant_id, person)
             rows = await tx.scalars(
                 select(Fact).where(
                     Fact.tenant_id == scope.tenant_id,
                     Fact.user_id == scope.user_id,
-                    Fact.id.in_([row[0] for row in ranked]),
+                    Fact.id.in_([row[0] for row in best]),
                 )
             )
             facts = {fact.id: fact for fact in rows if _may_be_shown(fact)}
-        return Results(
-            [Found(facts[row[0]], *row[1:]) for row in ranked if row[0] in facts], now(tx)
-        )
+        return Results([Found(facts[row[0]], *row[1:]) for row in best if row[0] in facts], now(tx))
 
 
 def _may_be_shown(fact: Fact) -> bool:

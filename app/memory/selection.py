@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from app.llm import Kind
 from app.memory import guard
@@ -20,11 +18,11 @@ class Row(NamedTuple):
     """A fact that may go into the block, and how many of its tier there are."""
 
     tier: Tier
-    id: UUID
+    id: str
     text: str
     kind: Kind
     pinned: bool
-    created_at: datetime
+    created_at: int
     guard_version: int
     is_standing: bool
     score: float | None
@@ -42,7 +40,7 @@ class Selection:
     stable: str = ""
     volatile: str = ""
     left_out: dict[Tier, int] = field(default_factory=lambda: dict.fromkeys(CAPS, 0))
-    rechecked: Sequence[UUID] = ()
+    rechecked: Sequence[str] = ()
 
 
 def select(rows: Iterable[Row], budget: int) -> Selection:
@@ -56,8 +54,8 @@ def select(rows: Iterable[Row], budget: int) -> Selection:
     """
     chosen: dict[Tier, list[Row]] = {tier: [] for tier in CAPS}
     left_out: dict[Tier, int] = dict.fromkeys(CAPS, 0)
-    rechecked: list[UUID] = []
-    unfit: dict[UUID, Tier] = {}
+    rechecked: list[str] = []
+    unfit: dict[str, Tier] = {}
     for row in rows:
         left_out[row.tier] = row.eligible
         if row.guard_version < guard.VERSION:
@@ -125,10 +123,10 @@ def _weakest(chosen: dict[Tier, list[Row]]) -> Row | None:
     return None
 
 
-def _likeness(row: Row) -> tuple[float, float, int]:
+def _likeness(row: Row) -> tuple[float, int, int]:
     return (row.score or 0.0, *_age(row))
 
 
-def _age(row: Row) -> tuple[float, int]:
+def _age(row: Row) -> tuple[int, int]:
     """Of two facts the younger goes first."""
-    return (-row.created_at.timestamp(), -row.id.int)
+    return (-row.created_at, -int(row.id.replace("-", ""), 16))

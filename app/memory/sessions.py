@@ -189,7 +189,6 @@ async def delete_session(
         )
     await tx.delete(row)
     await drop_frozen(tx, person)
-    person.revision += 1
     return SessionReceipt(session, len(touched - kept), len(kept), restored)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -69,13 +69,19 @@ async def _default_memory(tx: AsyncSession, tenant_id: UUID) -> MemoryMode:
 
 
 async def lock_user(tx: AsyncSession, scope: Scope, *, exclusive: bool = True) -> User | None:
-    """Lock the user's row until commit: exclusively before facts change, else against erasure."""
-    return await tx.scalar(
-        select(User)
-        .where(User.tenant_id == scope.tenant_id, User.user_id == scope.user_id)
-        .with_for_update(read=not exclusive, key_share=True)
-        .execution_options(populate_existing=True)
-    )
+    """Lock the user's row until commit: exclusively before facts change, else against erasure.
+
+    The exclusive lock moves the user's revision, so that no process goes on to recall what it held
+    in memory before.
+    """
+    own = User.tenant_id == scope.tenant_id, User.user_id == scope.user_id
+    fresh = {"populate_existing": True}
+    if exclusive:
+        moved = update(User).where(*own).values(revision=User.revision + 1).returning(User)
+        options = {**fresh, "synchronize_session": False}
+        return (await tx.scalars(moved, execution_options=options)).one_or_none()
+    held = select(User).where(*own).with_for_update(read=True, key_share=True)
+    return await tx.scalar(held, execution_options=fresh)
 
 
 async def drop_frozen(tx: AsyncSession, user: User) -> None:

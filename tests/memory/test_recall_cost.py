@@ -96,7 +96,7 @@ async def test_a_recall_is_one_round_trip_and_one_embedding_call(drinker: Caller
             bill.embedded.clear()
             await recall(core, drinker.tenant_id, drinker.user, Question("Tea? I like it. Do I?"))
     assert bill.cost == (1, 1)
-    begin, enter, _, _, commit = bill.trips[0]
+    begin, enter, _, _, _, commit = bill.trips[0]
     assert (begin, commit) == ("begin", "commit")
     assert "app.enter_tenant" in enter
     assert len(bill.embedded[0]) > 1  # its sentences travel in the same call
@@ -160,14 +160,6 @@ async def test_after_the_deadline_recall_answers_without_embeddings(drinker: Cal
     assert time.perf_counter() - started < 0.9
     assert answer.degraded == "deadline"
     assert {fact.text for fact in answer.facts} == {"Likes tea.", "Answer briefly."}
-
-
-async def test_words_that_postgres_cannot_search_cost_only_that_arm(drinker: Caller, monkeypatch):
-    monkeypatch.setattr("app.memory.ranking.any_of", lambda message: "'" if message else "")
-    async with process(drinker, Bill()) as core:
-        answer = await recall(core, drinker.tenant_id, drinker.user, Question("Do I like tea?"))
-    assert answer.degraded == "text_search"
-    assert "Likes tea." in {fact.text for fact in answer.facts}
 
 
 async def test_connections_that_died_are_replaced_within_the_same_recall(drinker: Caller):

@@ -12,9 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.db import Scope
 from app.embeddings import Vector
 from app.embeddings.seam import unit
 from app.memory import ranking
+from app.memory.mirror import EMPTY, Mirrors, newer_than
+from app.memory.search import ranked
 from app.memory.selection import CAPS
 from app.settings import Settings
 from app.trip import statement, trip
@@ -56,17 +59,34 @@ def by_hand(facts: list[Planted], query: Vector) -> list[UUID]:
 
 
 async def recalled(world: World, tenant_id: UUID, user_id: UUID, query: Vector) -> list[UUID]:
-    values: dict[str, Any] = {
-        **ranking.values(world.core.embedder, [query], ""),
-        **{f"max_{tier}": most for tier, most in CAPS.items()},
+    """Rank in memory, over facts read anew."""
+    ask = newer_than(None, Scope(tenant_id, user_id), MODEL)
+    ((row,),) = await trip(world.core.db, tenant_id, ask)
+    facts = Mirrors(0).learn(user_id, row, MODEL)
+    rows = ranking.recalled(facts, EMPTY, 0, ([query], "", FLOOR))
+    return [UUID(row.id) for row in rows if row.tier == "similarity"]
+
+
+async def searched(world: World, tenant_id: UUID, user_id: UUID, query: Vector) -> list[UUID]:
+    """Rank in SQL."""
+    values = search_values(world, tenant_id, user_id, query)
+    (rows,) = await trip(world.core.db, tenant_id, (ranked(1), values))
+    return [row[0] for row in rows]
+
+
+def search_values(
+    world: World, tenant_id: UUID, user_id: UUID, query: Vector, message: str = ""
+) -> dict[str, Any]:
+    return {
+        **ranking.values(world.core.embedder, [query], message),
         "tenant": tenant_id,
         "user_id": user_id,
-        "guard": 0,
+        "wanted": "[]",
+        "as_of": None,
+        "include_superseded": False,
+        "kinds": None,
+        "most": CAPS["similarity"],
     }
-    (rows,) = await trip(
-        world.core.db, tenant_id, (ranking.recall_statement(1, searching=True), values)
-    )
-    return [row[1] for row in rows if row[0] == "similarity"]
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +148,9 @@ async def test_every_recall_equals_brute_force(town, world: World, plan: str, re
             user_id, facts = people[picks.choice(names)]
             target = picks.choice(facts).vector
             query = near(dice, target)
-            assert await recalled(world, caller.tenant_id, user_id, query) == by_hand(facts, query)
+            expected = by_hand(facts, query)
+            assert await recalled(world, caller.tenant_id, user_id, query) == expected
+            assert await searched(world, caller.tenant_id, user_id, query) == expected
     finally:
         with psycopg.connect(world.urls.superuser, autocommit=True) as connection:
             connection.execute("alter role usermem_service reset all")
@@ -137,24 +159,22 @@ async def test_every_recall_equals_brute_force(town, world: World, plan: str, re
 
 
 @pytest.mark.parametrize("name", ["few", "many"])
-async def test_the_plan_reads_one_users_rows_by_their_key(town, world: World, name: str):
+@pytest.mark.parametrize("door", ["recall", "search"])
+async def test_the_plan_reads_one_users_rows_by_their_key(town, world: World, name: str, door: str):
     caller, people = town
     user_id, _ = people[name]
-    values = {
-        **ranking.values(world.core.embedder, [near(np.random.default_rng(1))], "tea"),
-        **{f"max_{tier}": most for tier, most in CAPS.items()},
-        "tenant": caller.tenant_id,
-        "user_id": user_id,
-        "guard": 0,
-    }
-    query = ranking.recall_statement(1, searching=True)
+    query, values = newer_than(None, Scope(caller.tenant_id, user_id), MODEL)
+    if door == "search":
+        query = ranked(1)
+        near_tea = near(np.random.default_rng(1))
+        values = search_values(world, caller.tenant_id, user_id, near_tea, "tea")
     explained = statement("explain " + _named(query.query.decode(), list(query.values)))
     (rows,) = await trip(world.core.db, caller.tenant_id, (explained, values))
     plan = "\n".join(row[0] for row in rows)
     assert "Seq Scan" not in plan
     assert "hnsw" not in plan
     conditions = re.findall(r"Index Cond: .*", plan)
-    assert len(conditions) >= 2  # the user's facts, the organization's
+    assert conditions
     for condition in conditions:
         assert "(tenant_id = " in condition
         assert "(user_id = " in condition

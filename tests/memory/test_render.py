@@ -2,8 +2,7 @@
 
 import random
 import re
-from datetime import UTC, datetime, timedelta
-from uuid import UUID
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,8 +52,8 @@ def _rows(draw: st.DrawFn) -> list[Row]:
         tier = draw(st.sampled_from(list(CAPS)))
         rows.append(
             Row(
-                tier, UUID(int=draw(st.integers(0, 2**128 - 1))), draw(_TEXTS) or "x", draw(_KINDS),
-                draw(st.booleans()), _BORN + timedelta(seconds=n), guard.VERSION,
+                tier, str(draw(st.uuids())), draw(_TEXTS) or "x", draw(_KINDS),
+                draw(st.booleans()), n, guard.VERSION,
                 tier == "always_on", draw(st.floats(0, 1)) if tier == "similarity" else None, 99,
             )
         )  # fmt: skip

@@ -1,0 +1,117 @@
+"""What a process holds in memory of a person is never older than what the database says."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import psycopg
+
+from app.memory.mirror import Mirror, Mirrors, _widened
+from app.memory.recall import Question, recall
+from tests.planting import Planted, embedded, plant
+from tests.world import Caller
+
+MODEL = "usem3-512"
+
+
+def held(caller: Caller) -> Mirror | None:
+    user_id = caller.world.core.people[caller.tenant_id, caller.user]
+    return caller.world.core.mirrors.known(user_id, MODEL)
+
+
+async def blocks(caller: Caller, mirrors: Mirrors) -> list[str]:
+    """What a process that holds these mirrors recalls."""
+    core = replace(caller.world.core, mirrors=mirrors)
+    questions = ("tea", "", "Where do I work?")
+    return [
+        (await recall(core, caller.tenant_id, caller.user, Question(query))).block
+        for query in questions
+    ]
+
+
+def test_half_precision_is_widened_exactly():
+    bits = np.arange(-(2**15), 2**15).astype(np.int16)
+    halves = bits.view(np.float16)
+    finite = np.isfinite(halves)
+
+    assert np.array_equal(_widened(bits)[finite], halves.astype(np.float32)[finite])
+
+
+async def test_every_kind_of_change_is_recalled_at_once_by_a_process_that_knew_the_person(
+    alice: Caller,
+):
+    elsewhere = Mirrors(2**20)
+
+    async def agree(expected: str, *, shown: bool) -> None:
+        warm, cold = await blocks(alice, elsewhere), await blocks(alice, Mirrors(0))
+        assert warm == cold
+        assert any(expected in block for block in warm) is shown
+
+    await alice.say("I prefer green tea. I work at Aurora.")
+    await agree("Aurora", shown=True)
+    await alice.say("I moved on: I work at Borealis now.")
+    await agree("Borealis", shown=True)
+    await agree("Aurora", shown=False)
+    tea = next(fact for fact in await alice.facts() if "tea" in fact["text"])
+    path, tag = f"/facts/{tea['id']}", {"If-Match": f'"{tea["revision"]}"'}
+    changed = await alice.call(
+        "PATCH", alice.base + path, json={"text": "Prefers black tea."}, headers=tag
+    )
+    await agree("Prefers black tea.", shown=True)
+    new = changed.json()
+    path, tag = f"/facts/{new['id']}", {"If-Match": f'"{new["revision"]}"'}
+    await alice.call("PATCH", alice.base + path, json={"pinned": True}, headers=tag)
+    await agree("Prefers black tea.", shown=True)
+    await alice.delete(path)
+    await agree("Prefers black tea.", shown=False)
+    await alice.post("/facts", {"text": "Likes white tea.", "kind": "preference"})
+    await agree("Likes white tea.", shown=True)
+    old = next(fact for fact in await alice.facts("superseded") if "Aurora" in fact["text"])
+    assert (await alice.post(f"/facts/{old['id']}/restore", {})).status_code == 200
+    await agree("Aurora", shown=True)
+    await alice.call("PATCH", alice.base + "/settings", json={"memory": "paused"})
+    await agree("Aurora", shown=False)
+    await alice.call("PATCH", alice.base + "/settings", json={"memory": "on"})
+    await agree("Aurora", shown=True)
+
+
+async def test_facts_that_did_not_change_are_not_read_again(alice: Caller):
+    plant(alice, *await embedded(alice, Planted("Likes tea.")))
+    await alice.block("tea")
+    first = held(alice)
+    await alice.block("coffee")
+
+    assert first is not None
+    assert held(alice) is first
+
+
+async def test_a_fact_that_expires_in_memory_is_recalled_no_more(alice: Caller):
+    soon = datetime.now(UTC) + timedelta(seconds=1.5)
+    plant(alice, Planted("Likes tea."), Planted("Wants tea today.", "goal", expires_at=soon))
+    assert "Wants tea today." in await alice.block("tea")
+    first = held(alice)
+    with psycopg.connect(alice.world.urls.superuser) as connection:
+        connection.execute("select pg_sleep_until(%s)", (soon,))
+
+    assert "Wants tea today." not in await alice.block("tea")
+    assert held(alice) is first
+
+
+async def test_what_does_not_fit_is_recalled_all_the_same(alice: Caller):
+    plant(alice, Planted("Likes tea."))
+
+    assert await blocks(alice, Mirrors(10)) == await blocks(alice, Mirrors(2**20))
+
+
+async def test_the_least_used_people_make_room(alice: Caller):
+    mirrors = Mirrors(6_000)
+    for name in ("one", "two", "three", "four"):
+        plant(alice.of(name), Planted("Likes tea."))
+        await blocks(alice.of(name), mirrors)
+    kept = [
+        name
+        for name in ("one", "two", "three", "four")
+        if mirrors.known(alice.world.core.people[alice.tenant_id, name], MODEL)
+    ]
+
+    assert kept == ["three", "four"]
