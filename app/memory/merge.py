@@ -123,10 +123,19 @@ def _unknown() -> NotFound:
 
 
 async def _lock_both(tx: AsyncSession, source: Scope, target: Scope) -> dict[UUID, User]:
-    """Lock both users against every write, in an order that is the same for everybody."""
-    ordered = sorted((source, target), key=lambda scope: scope.user_id)
-    rows = [await lock_user(tx, scope) for scope in ordered]
-    return {row.user_id: row for row in rows if row is not None}
+    """Lock both users against every write, in an order that is the same for everybody.
+
+    Harder than for a change of facts: whoever appends a turn is waited for too, or what was
+    acknowledged would go with the old id.
+    """
+    locked = {}
+    for scope in sorted((source, target), key=lambda one: one.user_id):
+        of_user = User.tenant_id == scope.tenant_id, User.user_id == scope.user_id
+        await tx.execute(select(User.user_id).where(*of_user).with_for_update())
+        row = await lock_user(tx, scope)
+        if row is not None:
+            locked[scope.user_id] = row
+    return locked
 
 
 async def _proposals(tx: AsyncSession, source: Scope) -> list[Proposal]:
