@@ -29,7 +29,7 @@ from app.memory.jobs import defer_embed
 from app.memory.learn import embed_missing
 from app.memory.placing import Placing, Record
 from app.memory.policy import Policy, policy_of
-from app.memory.users import ensure_user, lock_user, read_settings
+from app.memory.users import ensure_user, find_user, lock_user, read_settings
 from app.memory.write import EMBED_AGAIN_AFTER
 from app.models import Evidence, Fact, FactEvent, FactVerdict, Message, Session, User
 
@@ -86,14 +86,14 @@ async def import_user(
     async with core.db.tenant(tenant_id) as tx:
         policy = await policy_of(tx, core, tenant_id)
         require_on(User(memory=(await read_settings(tx, tenant_id, user)).memory))
-        at = now(tx)
+        before, at = await find_user(tx, tenant_id, user), now(tx)
     with Sifted() as sifted:
         await asyncio.to_thread(sifted.sift, records, policy, at)
         async with core.db.tenant(tenant_id) as tx:
             scope, person = await ensure_user(tx, tenant_id, user)
             is_new = person.created_at == now(tx)
             locked = await lock_user(tx, scope)
-            if locked is None:
+            if locked is None or before not in {None, scope}:
                 raise Conflict("The user was erased meanwhile.", code="user_erased")
             require_on(locked)
             placing = Placing(tx, core, scope, sifted.refused)

@@ -27,7 +27,7 @@ from app.memory.policy import policy_of
 from app.memory.reconcile import Plan, Proposal, Source
 from app.memory.rejudge import as_proposal, merge
 from app.memory.usage import spend
-from app.memory.users import drop_frozen, ensure_user, find_user
+from app.memory.users import drop_frozen, ensure_user, find_user, lock_user
 from app.memory.write import EMBED_AGAIN_AFTER, Prepared, end, record_events, to_verdict
 from app.models import (
     Evidence,
@@ -106,7 +106,8 @@ async def merge_users(core: Core, tenant_id: UUID, user: str, into: str, *, by: 
             locked = await _lock_both(tx, source, target)
             if source.user_id not in locked:
                 raise _unknown()
-            if target.user_id not in locked or locked[source.user_id].revision != person.revision:
+            unchanged = person.revision + 1  # which the lock itself moved by one
+            if target.user_id not in locked or locked[source.user_id].revision != unchanged:
                 continue
             for one in locked.values():
                 require_on(one)
@@ -122,14 +123,16 @@ def _unknown() -> NotFound:
 
 
 async def _lock_both(tx: AsyncSession, source: Scope, target: Scope) -> dict[UUID, User]:
-    """Lock both users against every write, new turns too, in the same order for everybody."""
+    """Lock both users against every write, in an order that is the same for everybody.
+
+    Harder than for a change of facts: whoever appends a turn is waited for too, or what was
+    acknowledged would go with the old id.
+    """
     locked = {}
     for scope in sorted((source, target), key=lambda one: one.user_id):
-        row = await tx.scalar(
-            select(User)
-            .where(User.tenant_id == scope.tenant_id, User.user_id == scope.user_id)
-            .with_for_update()
-        )
+        of_user = User.tenant_id == scope.tenant_id, User.user_id == scope.user_id
+        await tx.execute(select(User.user_id).where(*of_user).with_for_update())
+        row = await lock_user(tx, scope)
         if row is not None:
             locked[scope.user_id] = row
     return locked
@@ -183,7 +186,6 @@ async def _carry_out(move: _Move, parts: Sequence[Prepared], account: User, into
     await _copy(move, IncognitoSession, lambda _: {})
     await _record(move, parts, decided)
     await drop_frozen(tx, account)
-    account.revision += 1
     await defer_embed(tx, target, now(tx) + EMBED_AGAIN_AFTER)
     return Merged(
         into,

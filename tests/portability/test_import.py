@@ -1,6 +1,7 @@
 """An import keeps times and chains, lets nothing past the guard, adds nothing twice."""
 
 import copy
+import io
 import json
 import random
 import zlib
@@ -11,7 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.api.records import read_lines
+from app.errors import Conflict
 from app.memory.chains import successors
+from app.memory.importing import import_user
 from tests.portability.files import (
     JSON,
     MEMORY,
@@ -238,6 +242,22 @@ async def test_a_key_makes_an_import_once(alice: Caller):
     assert (again.status_code, again.content) == (200, first.content)
     assert again.headers["idempotent-replay"] == "true"
     assert another.status_code == 422
+
+
+async def test_an_import_does_not_bring_back_who_is_erased_meanwhile(alice: Caller):
+    await alice.post("/facts", {"text": "Uses Postgres.", "kind": "preference"})
+
+    def records():
+        yield from read_lines(io.BytesIO(lines(HEADER, a_fact())))
+        for table in ("memory_user", "user_directory"):
+            alice.world.execute(f"delete from {table} where tenant_id = %s", alice.tenant_id)
+
+    async def settle(_tx: Any, _imported: Any) -> None:
+        pytest.fail("nothing is imported")
+
+    with pytest.raises(Conflict):
+        await import_user(alice.world.core, alice.tenant_id, alice.user, records(), settle=settle)
+    assert (await export(alice))[0]["created_at"] is None
 
 
 # The guard.
