@@ -256,7 +256,9 @@ async def test_an_import_does_not_bring_back_who_is_erased_meanwhile(alice: Call
         pytest.fail("nothing is imported")
 
     with pytest.raises(Conflict):
-        await import_user(alice.world.core, alice.tenant_id, alice.user, records(), settle=settle)
+        await import_user(
+            alice.world.core, alice.tenant_id, alice.user, records(), by="cli", settle=settle
+        )
     assert (await export(alice))[0]["created_at"] is None
 
 

@@ -32,7 +32,7 @@ async def test_every_user_is_there_and_can_be_imported_alone(alice: Caller, othe
     await other.post("/facts", {"text": "Uses something foreign.", "kind": "preference"})
     out = io.BytesIO()
 
-    count = await export_tenant(alice.world.core.db, alice.tenant_id, out)
+    count = await export_tenant(alice.world.core.db, alice.tenant_id, out, by="cli")
 
     users = _by_user(out.getvalue())
     assert count == 4
@@ -53,7 +53,7 @@ async def test_users_are_read_page_by_page(alice: Caller, monkeypatch):
         )
     out = io.BytesIO()
 
-    assert await export_tenant(alice.world.core.db, alice.tenant_id, out) == 5
+    assert await export_tenant(alice.world.core.db, alice.tenant_id, out, by="cli") == 5
     assert sorted(_by_user(out.getvalue())) == [f"user {n}" for n in range(5)]
 
 
