@@ -241,7 +241,7 @@ def test_every_column_that_can_hold_words_is_exported(table: Any, world: World):
     derived = {
         "tenant_id", "user_id", "id", "session_id", "fingerprint", "words", "embedding",
         "embedding_model", "slot", "guard_version", "digest", "body_digest", "fact_id",
-        "source_session_id", "failures", "epoch", "organization_epoch", "bound_to",
+        "source_session_id", "failures", "epoch", "organization_epoch", "bound_to", "about",
     }  # fmt: skip
     read = {
         column.name
