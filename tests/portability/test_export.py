@@ -236,7 +236,7 @@ async def test_an_export_of_many_facts_takes_constant_memory(world: World, alice
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.record)
-def test_every_column_that_can_hold_words_is_exported(table: Any, world: World):
+def test_every_column_that_can_hold_words_is_exported(table: Any):
     """What is left out is derived from what is told, or names the row for the database alone."""
     derived = {
         "tenant_id", "user_id", "id", "session_id", "fingerprint", "words", "embedding",
