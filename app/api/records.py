@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.api.users import Locale, Timezone
 from app.errors import Invalid, UsermemError
-from app.memory.export import FORMAT, HEADER, TABLES, verbatim
+from app.memory.export import FORMAT, HEADER, TABLES
+from app.memory.formulas import verbatim
 from app.memory.placing import Record
 from app.models import Evidence, Fact, FactEvent, FactVerdict, Message, Session, User
 from app.wire import Id, Kind, Line, Malformed, Metadata, Time, Uuid, parse_json

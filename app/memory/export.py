@@ -6,10 +6,9 @@ keeps the transaction open. Each table is one entry of `TABLES`; a test fails wh
 
 import asyncio
 import json
-import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import IO, Any, Final, get_args
@@ -19,6 +18,7 @@ from sqlalchemy import ColumnElement, RowMapping, Select, and_, bindparam, case,
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Base, Database
+from app.memory.formulas import neutral
 from app.memory.users import find_user, read_settings
 from app.memory.view import Status, with_status
 from app.models import (
@@ -27,6 +27,7 @@ from app.models import (
     Fact,
     FactEvent,
     FactVerdict,
+    ForgettingEntry,
     FrozenBlock,
     IdempotencyKey,
     Message,
@@ -196,6 +197,19 @@ TABLES: Final = (
         ).order_by(FactEvent.at, FactEvent.id),
     ),
     Table(
+        "forgetting",
+        "forgettings",
+        ForgettingEntry,
+        _of_user(
+            ForgettingEntry,
+            ForgettingEntry.fact_id.label("fact"),
+            ForgettingEntry.rule,
+            ForgettingEntry.dry_run,
+            ForgettingEntry.day,
+            ForgettingEntry.created_at.label("at"),
+        ).order_by(ForgettingEntry.created_at, ForgettingEntry.id),
+    ),
+    Table(
         "block",
         "blocks",
         FrozenBlock,
@@ -349,35 +363,6 @@ class _Document:
     def finish(self) -> None:
         self._file.write(self._ending + b"}\n")
         self._file.flush()
-
-
-_FORMULA: Final = re.compile("'*[=+\\-@\t\r\n\uff0b\uff0d\uff1d\uff20]")
-
-
-def neutral(value: Any) -> Any:
-    """Put an apostrophe before every text that a spreadsheet would take for a formula, keys too.
-
-    A text that stands so already gets one more, so `verbatim` gives back exactly what there was.
-    """
-    return _through(value, lambda text: "'" + text if _FORMULA.match(text) else text)
-
-
-def verbatim(value: Any) -> Any:
-    """Undo `neutral`."""
-    return _through(
-        value,
-        lambda text: text[1:] if text.startswith("'") and _FORMULA.match(text) else text,
-    )
-
-
-def _through(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        return {change(key): _through(item, change) for key, item in value.items()}
-    if isinstance(value, Sequence):
-        return [_through(item, change) for item in value]
-    return value
 
 
 def _json(record: Mapping[str, Any]) -> bytes:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from app.memory.export import IN_HEADER, TABLES, export_user, neutral, verbatim
+from app.memory.export import IN_HEADER, TABLES, export_user
+from app.memory.formulas import neutral, verbatim
 from tests.planting import Planted, plant
 from tests.portability.files import MEMORY, export, fill, of
 from tests.world import Caller, World
