@@ -9,6 +9,7 @@ import pytest
 from app.db import Scope
 from app.memory import forgetting, retention
 from app.memory.policy import TRIAL
+from tests.planting import EPOCH, Planted, plant
 from tests.world import Caller
 
 GOAL = "Is learning FastAPI."
@@ -361,12 +362,22 @@ async def test_the_log_is_paged_newest_first_and_goes_in_its_time(alice: Caller)
 
 async def test_the_preview_is_what_the_run_then_removes(alice: Caller):
     """Every rule, several users and more than one page of it."""
-    await policy(alice, max_facts_per_user=30, superseded_retention="10d")
+    await policy(alice, max_facts_per_user=5, superseded_retention="10d")
     for user in ("alice", "bob", "carol"):
         one = alice.of(user)
-        for n in range(45):
-            await add(one, f"Uses tool {user} {n}.", ("goal", "preference")[n % 2])
-            age(alice, n * 4, f"Uses tool {user} {n}.", source=("transcript", "api")[n % 3 == 0])
+        today = (datetime.now(UTC) - EPOCH) // timedelta(minutes=1)
+        plant(
+            one,
+            *(
+                Planted(
+                    f"Uses tool {user} {n}.",
+                    ("goal", "preference")[n % 2],
+                    age=today - n * 4 * 1440,
+                    source=("transcript", "api")[n % 3 == 0],
+                )
+                for n in range(45)
+            ),
+        )
         age(alice, 0, *(f"Uses tool {user} {n}." for n in (1, 2, 3)), expires_at=PAST)
         age(alice, 0, f"Uses tool {user} 4.", superseded_at=datetime(2026, 1, 1, tzinfo=UTC))
         age(alice, 0, f"Uses tool {user} 5.", forgotten_at=datetime(2026, 1, 1, tzinfo=UTC))
