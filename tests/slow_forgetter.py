@@ -7,18 +7,17 @@ from uuid import UUID
 from app.db import Database
 from app.memory import forgetting
 from app.memory.core import Core
+from app.memory.write import record_events
 from app.rules import RulesExtractor, RulesJudge
 from tests.fakes import FakeEmbedder
 
 STEP = 0.04
 """Seconds that each transaction takes at the least, with its facts marked and not yet committed."""
 
-_record_events = forgetting.record_events
-
 
 async def _slowly(*arguments: Any) -> None:
     await asyncio.sleep(STEP)
-    await _record_events(*arguments)
+    await record_events(*arguments)
 
 
 async def _forget(url: str, tenant_id: UUID) -> None:
@@ -31,6 +30,5 @@ async def _forget(url: str, tenant_id: UUID) -> None:
 
 def forget(url: str, tenant_id: UUID) -> None:
     """Forget until the night is done, or killed."""
-    forgetting.USERS_AT_ONCE, forgetting.FACTS_AT_ONCE = 2, 4  # type: ignore[misc] # final elsewhere
-    forgetting.record_events = _slowly  # type: ignore[attr-defined] # as imported there
+    vars(forgetting).update(USERS_AT_ONCE=2, FACTS_AT_ONCE=4, record_events=_slowly)
     asyncio.run(_forget(url, tenant_id))

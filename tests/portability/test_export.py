@@ -244,6 +244,7 @@ _WITHOUT_A_PERSON = {
     "tenant": "the customer's own name",
     "tenant_policy": "what the tenant decided",
     "tenant_usage": "numbers of a whole tenant",
+    "forgetting_night": "when a whole tenant's night began",
 }
 _HASHES_ALONE = {
     "seen_message": "keyed hashes of message ids",
