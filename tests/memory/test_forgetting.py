@@ -1,14 +1,20 @@
 """Forgetting: each rule, what it spares, dry runs, the way back and the way out."""
 
 import asyncio
+import json
+import os
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
+from typer.testing import CliRunner
 
+from app import cli
 from app.db import Scope
 from app.memory import forgetting, retention
 from app.memory.policy import TRIAL
+from app.worker import build_queue
 from tests.planting import EPOCH, Planted, plant
 from tests.world import Caller
 
@@ -31,8 +37,8 @@ async def add(alice: Caller, text: str, kind: str = "preference", **more: Any) -
 def age(alice: Caller, days: float, *texts: str, **columns: Any) -> None:
     """Make facts older by so many days, and give them other values from behind."""
     span = timedelta(days=days)
-    times = ("created_at", "said_at", "last_confirmed_at", "superseded_at", "forgotten_at")
-    times = tuple(name for name in times if name not in columns)
+    names = "created_at", "said_at", "last_confirmed_at", "superseded_at", "forgotten_at"
+    times = [name for name in names if name not in columns]
     changes = [f"{name} = {name} - %s" for name in times] + [f"{name} = %s" for name in columns]
     alice.world.execute(
         f"update memory_fact set {', '.join(changes)} where tenant_id = %s and text = any(%s)",
@@ -528,3 +534,39 @@ async def test_another_tenant_sees_nothing_of_it(alice: Caller, other: Caller):
     assert await alice.texts("expired") == [GOAL]
     await run(alice)
     assert await log(other) == []
+
+
+async def test_the_worker_does_the_night(alice: Caller):
+    await add(alice, GOAL, "goal", expires_at=PAST)
+    queue = build_queue(alice.world.core)
+
+    await queue.tasks["forget"].func(timestamp=0)
+
+    assert await alice.texts("forgotten") == [GOAL]
+    [event] = (await _audited(alice))[:1]
+    assert event["actor"] == "worker:forgetting"
+    assert (queue.periodic_registry.periodic_tasks["forget", ""]).cron == "7 * * * *"
+
+
+def test_the_command_forgets_by_policy_or_only_tells(urls, tmp_path, monkeypatch):
+    monkeypatch.setenv("USERMEM_DATABASE_URL", urls.service)
+    monkeypatch.setenv("USERMEM_MIGRATE_DATABASE_URL", urls.owner)
+    monkeypatch.setenv("USERMEM_SIGNING_KEY", "k" * 40)
+    monkeypatch.setenv("USERMEM_ERASURE_LEDGER", str(tmp_path / "ledger"))
+    runner = CliRunner()
+    created = runner.invoke(cli.app, ["tenants", "create", f"forgets {os.getpid()}"])
+    tenant = json.loads(created.stdout)["tenant"]["id"]
+    with psycopg.connect(urls.superuser) as connection:
+        connection.execute("update tenant set created_at = '2020-01-01' where id = %s", (tenant,))
+
+    ran = [
+        runner.invoke(cli.app, ["forget", *arguments])
+        for arguments in ([tenant], ["--dry-run", tenant], ["--dry-run"])
+    ]
+
+    assert [one.exit_code for one in ran] == [0, 0, 0], ran
+    told = {"tenant": tenant, "facts": 0, "rules": {}}
+    assert json.loads(ran[0].stdout) == {**told, "mode": "enforce"}
+    assert json.loads(ran[1].stdout) == {**told, "mode": "dry_run"}
+    assert {**told, "mode": "dry_run"} in [json.loads(line) for line in ran[2].stdout.splitlines()]
+    assert runner.invoke(cli.app, ["forget", "nobody"]).exit_code == 1
