@@ -138,23 +138,24 @@ class Oracle:
         return fact.id
 
     def supersede(self, old: Belief, successor: str, at: datetime) -> None:
-        for one in self.led_to(old):
-            if one.subject == old.subject and one.ends and one.ends > at:
+        for one in self.led_to(old, within_subject=True):
+            if one.ends and one.ends > at:
                 one.ends = max(at, one.begins)
         old.superseded, old.successor, old.ends = True, successor, max(at, old.begins)
 
-    def led_to(self, fact: Belief) -> list[Belief]:
-        """All that gave way to the fact, directly or not."""
+    def led_to(self, fact: Belief, *, within_subject: bool = False) -> list[Belief]:
+        """All that gave way to the fact, directly or not, past other subjects or not."""
         found: list[Belief] = []
         while True:
             ids = {fact.id, *(f.id for f in found)}
-            more = [f for f in self.facts.values() if f.successor in ids and f.id not in ids]
+            more = [f for f in self.facts.values() if f.successor in ids and f.id not in ids
+                    and (f.subject == fact.subject or not within_subject)]  # fmt: skip
             if not more:
                 return found
             found += more
 
     def _place(self, new: Belief, winner: Belief, said_at: datetime, now: datetime) -> str:
-        told = [f for f in self.led_to(winner) if f.subject == winner.subject]
+        told = self.led_to(winner, within_subject=True)
         story = sorted([*told, winner], key=lambda f: f.begins)
         before = [f for f in story if f.begins <= new.begins]
         # What was refuted held at no time, so that it is nobody's neighbour.
