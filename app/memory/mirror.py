@@ -1,10 +1,11 @@
 """A person's live facts as this process last read them, ready to be ranked without the database.
 
 Recall takes the facts along only when the user's revision has moved since; whoever locks a user's
-row to change something moves it. So a mirror is never served stale, and a person who is asked
-about again costs the database one row.
+row to change something moves it. So what the service changed is never served stale, and a person
+who is asked about again costs the database one row.
 """
 
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -30,6 +31,13 @@ and (expires_at is null or expires_at > now())
 KEPT_FOR: Final = 60
 """Seconds: an operator's change by hand, which moves no revision, is seen after that."""
 
+MOST_FACTS: Final = 20_000
+"""Of a person with more, which only an import or a program can bring about, the always-on ones and
+the newest are ranked: reading all of them would take longer than a recall may."""
+
+_MANY: Final = 1_000
+"""Facts of which a mirror is built on a thread: others would wait for a tenth of a second."""
+
 _AT_ONCE: Final = 24_000
 """Numbers widened at a time: few enough to stay in the processor's cache, and for the allocator to
 keep their place instead of asking the system for it each time."""
@@ -43,7 +51,12 @@ select u.revision, uuid_send(f.id), f.text, f.kind, f.pinned, f.source = 'mcp', 
        case when f.embedding_model = %(model)s then halfvec_send(f.embedding) end,
        array_to_string(tsvector_to_array(f.words), ' ')
 from memory_user u
-left join memory_fact f on f.tenant_id = u.tenant_id and f.user_id = u.user_id and {LIVE}
+left join lateral (
+  select * from memory_fact m
+  where m.tenant_id = u.tenant_id and m.user_id = u.user_id and {LIVE}
+  order by pinned or kind in ('constraint', 'profile') desc, created_at desc, id
+  limit {MOST_FACTS}
+) as f on true
 where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
   and (u.revision <> %(known)s::integer or now() >= %(until)s::timestamptz)
 """)  # noqa: S608 - the text put in is a constant
@@ -183,9 +196,12 @@ class Mirrors:
         kept = self._kept.get(user_id)
         return kept if kept is not None and kept.model == model else None
 
-    def learn(self, user_id: UUID, newer: Sequence[trip.Row], model: str) -> Mirror:
+    async def learn(self, user_id: UUID, newer: Sequence[trip.Row], model: str) -> Mirror:
         """Keep what the answer to `newer_than` says, and give it."""
-        mirror = _mirror(newer, model)
+        is_large = len(newer) > _MANY
+        mirror = (
+            await asyncio.to_thread(_mirror, newer, model) if is_large else _mirror(newer, model)
+        )
         if mirror.size <= self._kept.maxsize:
             self._kept[user_id] = mirror
         return mirror

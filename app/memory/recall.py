@@ -245,10 +245,10 @@ async def _read(
             for owner, before in zip(owners, known, strict=True)
         ),
     )
-    own, shared = (
-        mirrors.learn(owner, rows, model) if rows else before or EMPTY
+    own, shared = [
+        await mirrors.learn(owner, rows, model) if rows else before or EMPTY
         for owner, rows, before in zip(owners, newer, known, strict=True)
-    )
+    ]
     return _State(*states[0]) if states else None, own, shared
 
 
