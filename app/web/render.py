@@ -54,8 +54,8 @@ _HTMX: Final = json.dumps(
         "allowScriptTags": False,
         "selfRequestsOnly": True,
         # What was shown must not outlive the session in the browser's storage.
+        "historyEnabled": False,
         "historyCacheSize": 0,
-        "refreshOnHistoryMiss": True,
         "scrollIntoViewOnBoost": False,
         # An error is a page too, and is shown.
         "responseHandling": [

@@ -1,7 +1,9 @@
 """A browser without a screen over the same API, and a service on loopback for a real one."""
 
 import asyncio
+import os
 import re
+import shutil
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from html import unescape
@@ -11,6 +13,7 @@ from urllib.parse import urlencode
 import httpx2
 import pytest
 import uvicorn
+from playwright.async_api import Browser, async_playwright
 
 from app.main import create_app
 from app.settings import Settings
@@ -103,3 +106,17 @@ async def served(world: World) -> AsyncIterator[str]:
     yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     server.should_exit = True
     await serving
+
+
+@pytest.fixture(scope="session")
+async def chromium(world: World) -> AsyncIterator[Browser]:
+    """Debian's Chromium, without a screen."""
+    found = shutil.which("chromium")
+    if found is None:
+        pytest.skip("chromium is not installed: `make browser` installs it, as root")
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=found, args=["--no-sandbox"] if os.geteuid() == 0 else []
+        )
+        yield browser
+        await browser.close()
