@@ -39,10 +39,10 @@ class Visit:
     async def get(self, path: str, **headers: str) -> httpx2.Response:
         return await self.http.get(path, headers=headers)
 
-    async def send(self, path: str, headers: dict[str, str] | None = None, **fields: str):
+    async def send(self, address: str, /, headers: dict[str, str] | None = None, **fields: str):
         """Post a form as it is, without following where it leads."""
         return await self.http.post(
-            path,
+            address,
             content=urlencode(fields),
             headers={
                 "Content-Type": "application/x-www-form-urlencoded",
@@ -50,11 +50,13 @@ class Visit:
             },
         )
 
-    async def post(self, path: str, at: str = "/me/data", **fields: str) -> httpx2.Response:
+    async def post(self, address: str, /, **fields: str) -> httpx2.Response:
         """Post a form of this session; its token stands in any page of it."""
-        token = re.search(r'name="form_token" value="([0-9a-f]+)"', (await self.get(at)).text)
+        token = re.search(
+            r'name="form_token" value="([0-9a-f]+)"', (await self.get("/me/data")).text
+        )
         assert token, "the page is closed"
-        return await self.send(path, form_token=token[1], **fields)
+        return await self.send(address, form_token=token[1], **fields)
 
     async def read(self, path: str = "/me", **headers: str) -> str:
         answer = await self.get(path, **headers)

@@ -249,13 +249,19 @@ async def test_static_files_are_served_by_their_content(page: Visit):
     assert (await page.get("/me/static/..%2Frender.py")).status_code == 404
 
 
+async def test_the_address_with_the_token_is_given_to_no_script(
+    alice: Caller, browse: Callable[[], Visit]
+):
+    assert "<script" not in (await browse().get(await link(alice))).text
+
+
 async def test_htmx_runs_nothing_that_is_written_in_a_page(page: Visit):
     configured = re.search(r'htmx-config" content="([^"]+)"', (await page.get("/me")).text)
     assert configured
     told = unescape(configured[1])
     for setting in ("includeIndicatorStyles", "allowEval", "allowScriptTags"):
         assert f'"{setting}": false' in told
-    assert '"historyCacheSize": 0' in told
+    assert '"historyEnabled": false' in told
 
 
 HOSTILE = [
