@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from html import unescape
 from typing import Any
@@ -39,7 +39,7 @@ class Visit:
     async def get(self, path: str, **headers: str) -> httpx2.Response:
         return await self.http.get(path, headers=headers)
 
-    async def send(self, address: str, /, headers: dict[str, str] | None = None, **fields: str):
+    async def send(self, address: str, /, headers: Mapping[str, str] | None = None, **fields: str):
         """Post a form as it is, without following where it leads."""
         return await self.http.post(
             address,
@@ -56,7 +56,7 @@ class Visit:
             r'name="form_token" value="([0-9a-f]+)"', (await self.get("/me/data")).text
         )
         assert token, "the page is closed"
-        return await self.send(address, form_token=token[1], **fields)
+        return await self.send(address, None, form_token=token[1], **fields)
 
     async def read(self, path: str = "/me", **headers: str) -> str:
         answer = await self.get(path, **headers)

@@ -33,7 +33,7 @@ async def remember(caller: Caller) -> None:
     assert not (await caller.post("/memory-tool", _NOTE)).json()["is_error"]
 
 
-async def test_a_person_looks_through_and_changes_what_is_remembered(
+async def test_a_person_looks_through_searches_and_pins(
     alice: Caller, served: str, chromium: Browser
 ):
     await remember(alice)
@@ -61,8 +61,17 @@ async def test_a_person_looks_through_and_changes_what_is_remembered(
         await seen.press("Unpin Prefers window seats.")
         await seen.notice("Unpinned.")
 
+        assert seen.trouble == []
+        assert await seen.violations() == []
+
+
+async def test_a_person_corrects_undoes_and_deletes(alice: Caller, served: str, chromium: Browser):
+    await remember(alice)
+    async with looking(chromium, served) as seen:
+        page = seen.page
+        await enter(seen, alice)
+
         # Why, and another wording.
-        await seen.open("/me")
         await seen.press("Why, and change Lives in Porto.", role="link")
         told = await seen.text()
         for text in ("second <b>chat</b>", "I moved to Porto", "Lives in Lisbon.", "Not used yet"):

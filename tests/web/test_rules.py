@@ -168,7 +168,7 @@ async def test_a_form_without_this_sessions_token_changes_nothing(
     fact = await said(alice)
     fields = {} if token is None else {"form_token": token}
     for path in ("erase", "memory", "sign-out", "language", f"facts/{fact}/delete"):
-        assert (await page.send(f"/me/{path}", sure="yes", **fields)).status_code == 403
+        assert (await page.send(f"/me/{path}", None, sure="yes", **fields)).status_code == 403
     assert await alice.texts() == ["Lives in Lisbon."]
 
 
