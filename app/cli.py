@@ -175,7 +175,7 @@ def export_tenant(
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Print everything kept about every user of a tenant, as NDJSON; each user can be imported."""
+    """Print everything kept about a tenant's users and its organization, as NDJSON."""
     settings = _settings(data_dir)
     with database(settings) as address, ExitStack() as stack:
         _prepare(settings, address)
@@ -192,7 +192,7 @@ async def _export_tenant(address: Address, tenant: str, out: IO[bytes]) -> int:
     async with _open(address.owner_url) as base:
         tenant_id = await tenants.resolve_tenant(base, tenant)
     async with _open(address.service_url) as base:
-        return await export(base, tenant_id, out)
+        return await export(base, tenant_id, out, by="cli")
 
 
 def _for_me_alone(path: str, flags: int) -> int:
