@@ -9,9 +9,11 @@ from fastapi import APIRouter, Request, Response
 from starlette.responses import RedirectResponse
 
 from app.deps import CoreDep
+from app.download import Download
 from app.errors import Conflict, Gone, Invalid, NotFound, Stale
 from app.memory import edit, files
 from app.memory.erase import erase_user
+from app.memory.export import export_user
 from app.memory.file_text import Delete, Refused
 from app.memory.page_links import consume_link, end_page_session
 from app.memory.sessions import delete_session
@@ -183,6 +185,16 @@ async def switch(visitor: VisitorDep, form: OwnForm) -> Response:
     async with visitor.core.db.tenant(tenant_id) as tx:
         await write_settings(tx, tenant_id, visitor.visit.user, {"memory": memory}, by=BY)
     return _back(form.get("back", ""), "resumed" if memory == "on" else "paused")
+
+
+@router.post("/export")
+async def export(visitor: VisitorDep, _form: OwnForm) -> Response:
+    """Give everything as one file. A form's answer, for the audit log tells of it."""
+    visit = visitor.visit
+    file = await export_user(
+        visitor.core.db, visit.scope.tenant_id, visit.user, as_document=True, by=BY
+    )
+    return Download(file, "application/json", "memory.json", HEADERS)
 
 
 @router.post("/erase")

@@ -9,11 +9,9 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.db import now
 from app.deps import CoreDep
-from app.download import Download
 from app.errors import NotFound
 from app.llm import Kind
 from app.memory import edit, facts, files
-from app.memory.export import export_user
 from app.memory.sessions import list_sessions
 from app.memory.view import Status, View
 from app.text import one_line
@@ -192,14 +190,6 @@ async def data(request: Request, visitor: VisitorDep) -> Response:
 async def before_erasing(request: Request, visitor: VisitorDep) -> Response:
     """Ask once more before everything is erased."""
     return render(request, "erase.html", visitor, problem=None)
-
-
-@router.get("/export")
-async def export(visitor: VisitorDep) -> Response:
-    """Give everything as one file."""
-    visit = visitor.visit
-    file = await export_user(visitor.core.db, visit.scope.tenant_id, visit.user, as_document=True)
-    return Download(file, "application/json", "memory.json", HEADERS)
 
 
 @router.get("/static/{name}")

@@ -136,7 +136,7 @@ async def test_memory_is_paused_and_resumed_and_the_page_stays_open(page: Visit,
     assert (await alice.get("/settings")).json()["memory"] == "paused"
     assert "Memory is paused" in await page.read()
     assert "Lives in Lisbon." in await page.read("/me?q=lisbon")
-    assert (await page.get("/me/export")).status_code == 200
+    assert (await page.post("/me/export")).status_code == 200
     refused = await page.post(
         f"/me/facts/{fact['id']}", text="Lives in Porto.", revision="1", kind="profile"
     )
@@ -156,8 +156,9 @@ async def test_memory_is_paused_and_resumed_and_the_page_stays_open(page: Visit,
 async def test_the_export_is_that_of_the_api(page: Visit, alice: Caller):
     await home(alice)
     plant(alice, Planted('=HYPERLINK("https://evil.example")'))
-    got = await page.get("/me/export")
+    got = await page.post("/me/export")
     assert got.headers["content-disposition"] == 'attachment; filename="memory.json"'
+    assert (await told(alice))[-1] == ("user_exported", "page")
     api = await alice.get("/export", headers={"Accept": "application/json"})
     assert json.loads(got.text)["facts"] == api.json()["facts"]
     assert "\"'=HYPERLINK" in got.text

@@ -160,7 +160,7 @@ async def test_a_person_pauses_speaks_romanian_exports_and_erases_everything(
 
         await seen.open("/me/data")
         async with page.expect_download() as waiting:
-            await seen.press("Download the file", role="link")
+            await seen.press("Download the file")
         saved = await (await waiting.value).path()
         assert json.loads(saved.read_text())["user"] == "alice"
 

@@ -117,7 +117,7 @@ async def test_a_page_shows_one_user_of_one_tenant(
         await said(other, "My name is Olga."),
     ]
 
-    for path in ("/me", "/me/conversations", "/me/export", "/me/past", f"/me/facts/{mine}"):
+    for path in ("/me", "/me/conversations", "/me/past", "/me/data", f"/me/facts/{mine}"):
         shown = (await page.get(path)).text
         assert "Bobby" not in shown
         assert "Olga" not in shown
@@ -151,7 +151,7 @@ async def test_another_sites_form_changes_nothing(
     assert token
     fields = {"form_token": token[1], "sure": "yes", "memory": "paused", "text": "Lives in Rome."}
 
-    for path in ("erase", "memory", "sign-out", f"facts/{fact}", f"facts/{fact}/delete"):
+    for path in ("erase", "export", "memory", "sign-out", f"facts/{fact}", f"facts/{fact}/delete"):
         refused = await page.send(f"/me/{path}", headers, **fields)
         assert refused.status_code == 403
         assert "Nothing was changed" in refused.text
@@ -199,7 +199,7 @@ async def test_no_get_changes_anything(page: Visit, alice: Caller):
 
     for action in ("delete", "pin", "restore"):
         assert (await page.get(f"/me/facts/{fact}/{action}?pinned=yes")).status_code == 404
-    for path in ("memory?memory=paused", "sign-out", "conversations/delete?session=one"):
+    for path in ("memory?memory=paused", "sign-out", "export", "conversations/delete?session=one"):
         assert (await page.get(f"/me/{path}")).status_code == 404
     assert (await page.get("/me/erase?sure=yes")).status_code == 200
 
@@ -214,8 +214,9 @@ async def test_no_get_changes_anything(page: Visit, alice: Caller):
 async def test_every_answer_forbids_scripts_frames_and_keeping(page: Visit, alice: Caller):
     fact = await said(alice)
     paths = ["/me", "/me?token=x", "/me/past", "/me/data", "/me/erase", f"/me/facts/{fact}"]
-    paths += ["/me/facts/none", "/me/nowhere", "/me/conversations", "/me/notes", "/me/export"]
+    paths += ["/me/facts/none", "/me/nowhere", "/me/conversations", "/me/notes"]
     answers = [await page.get(path) for path in paths]
+    answers.append(await page.post("/me/export"))
     answers.append(await page.send("/me", token="x"))
     answers.append(await page.send("/me/erase"))
 
