@@ -49,6 +49,7 @@ app.add_typer(_sessions, name="sessions")
 _audits = typer.Typer(help="Look for what should not be there.", no_args_is_help=True)
 app.add_typer(_audits, name="audit")
 _tenants.command("erase")(erasing.erase_tenant)
+app.command("forget")(erasing.forget)
 app.add_typer(erasing.erasures, name="erasures")
 
 

@@ -173,6 +173,7 @@ OF_NOBODY = {
     "tenant": "a customer's name",
     "tenant_policy": "what a customer decided",
     "tenant_usage": "numbers of a day",
+    "forgetting_night": "when a customer's night began",
     "audit_log": "random ids, which nobody can tie to a user any more",
     "erasure": "keyed hashes",
 }

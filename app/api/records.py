@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import IO, Annotated, Any, ClassVar, Final, Literal
 
+from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
@@ -82,9 +83,14 @@ class _Settings(BaseModel):
 
 
 class _Header(_Record):
+    """What a file says of itself; as in every body, nothing unknown is left aside."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
     table = User
 
+    type: Literal["export"]
     format: Literal["usermem-export-1"]
+    user: str | None = None
     created_at: Time | None = None
     settings: _Settings = _Settings()
 
@@ -256,10 +262,20 @@ def _record(record: Mapping[str, Any], named: object) -> Iterator[Record | str]:
         return
     try:
         yield model.model_validate(record).record()
-    except ValidationError:
+    except ValidationError as error:
         if model is _Header:
-            raise _no_export() from None
+            raise _refused(error) from None
         yield "invalid"
+
+
+def _refused(error: ValidationError) -> Exception:
+    """Name the header's wrong fields, unless it is the header of something else."""
+    wrong = [
+        {"type": item["type"], "loc": ("body", *item["loc"]), "msg": item["msg"]}
+        for item in error.errors(include_input=False)
+    ]
+    is_other = any(item["loc"][1] in {"type", "format"} for item in wrong)
+    return _no_export() if is_other else RequestValidationError(wrong)
 
 
 def _lines(file: IO[bytes]) -> Iterator[Mapping[str, Any] | str]:

@@ -30,6 +30,7 @@ Action = Literal[
     "fact_corrected",
     "fact_deleted",
     "fact_restored",
+    "facts_forgotten",
     "session_deleted",
     "quarantine_released",
     "quarantine_rejected",

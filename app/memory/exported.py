@@ -18,6 +18,7 @@ from app.models import (
     Fact,
     FactEvent,
     FactVerdict,
+    ForgettingEntry,
     FrozenBlock,
     IdempotencyKey,
     MemoryFile,
@@ -201,6 +202,19 @@ TABLES: Final = (
             MemoryFile.created_at,
             MemoryFile.updated_at,
         ).order_by(MemoryFile.path),
+    ),
+    Table(
+        "forgetting",
+        "forgettings",
+        ForgettingEntry,
+        _of_user(
+            ForgettingEntry,
+            ForgettingEntry.fact_id.label("fact"),
+            ForgettingEntry.rule,
+            ForgettingEntry.dry_run,
+            ForgettingEntry.day,
+            ForgettingEntry.created_at.label("at"),
+        ).order_by(ForgettingEntry.created_at, ForgettingEntry.id),
     ),
     Table(
         "block",

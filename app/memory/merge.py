@@ -35,6 +35,7 @@ from app.models import (
     Fact,
     FactEvent,
     FactVerdict,
+    ForgettingEntry,
     IncognitoSession,
     MemoryFile,
     Message,
@@ -189,6 +190,7 @@ async def _carry_out(move: _Move, parts: Sequence[Prepared], account: User, into
     for table in (Evidence, FactVerdict, FactEvent):
         await _copy(move, table, lambda row: _of_moved_fact(move, row))
     await _copy(move, Unlearned, lambda _: {})
+    await _copy(move, ForgettingEntry, lambda row: _of_moved_fact(move, row))
     await _copy(move, IncognitoSession, lambda _: {})
     await _move_files(move)
     await _record(move, parts, decided)
