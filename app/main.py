@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app import api, doors, problems
+from app import api, doors, problems, web
 from app.api import memory
 from app.deps import KeyCache, root_digest
 from app.memory.core import Core
@@ -61,6 +61,7 @@ def create_app(settings: Settings, database_url: str, *, with_worker: bool = Tru
     )
     app.include_router(api.router)
     doors.add_to(app, settings.public_url)
+    web.add_to(app)
     for error, handler in problems.HANDLERS.items():
         app.add_exception_handler(error, handler)
     app.add_exception_handler(Replayed, replay)  # type: ignore[arg-type] # Starlette's is too wide

@@ -21,6 +21,7 @@ from app.memory import audit_log
 from app.memory.core import Core
 from app.memory.facts import (
     NO_FACT,
+    Source,
     check_metadata,
     checked,
     get_fact,
@@ -60,11 +61,12 @@ async def change_fact(
     change: Change,
     *,
     revisions: Collection[int] | None,
+    source: Source = "api",
     by: str,
 ) -> tuple[Fact, datetime]:
     """Change a live fact of such a revision; give it, or its successor when the text is new.
 
-    None stands for any revision.
+    None stands for any revision; a successor is of the `source`.
 
     Opens its own transactions, for a new text is embedded and judged in between. Raises
     `NotFound`, `Stale`, `Conflict` when the fact is not live, and `Invalid` for a text that the
@@ -82,7 +84,7 @@ async def change_fact(
             await _log_correction(tx, scope, fact, change, by)
             return fact, now(tx)
         policy = await policy_of(tx, core, tenant_id)
-        proposal = _correction(fact, change, policy, now(tx))
+        proposal = _correction(fact, change, policy, source, now(tx))
         judge = await judge_for(tx, core, tenant_id, policy)
     prepared = await prepare(
         core,
@@ -142,7 +144,9 @@ def _require(fact: Fact, revisions: Collection[int] | None, at: datetime) -> Non
         raise Conflict("Only a live fact can be changed.", code="fact_not_live")
 
 
-def _correction(fact: Fact, change: Change, policy: Policy, at: datetime) -> Proposal:
+def _correction(
+    fact: Fact, change: Change, policy: Policy, source: Source, at: datetime
+) -> Proposal:
     """Make the successor of a corrected fact: it keeps what the change doesn't name."""
     kind: Kind = change.fields.get("kind", fact.kind)
     said, quarantine = checked(change.text or "", kind, policy)
@@ -156,7 +160,7 @@ def _correction(fact: Fact, change: Change, policy: Policy, at: datetime) -> Pro
         subject=subject,
         slot=subject if is_single_valued(subject) else None,
         fingerprint=fingerprint(said),
-        source="api",
+        source=source,
         said_at=at,
         expires_at=change.fields.get("expires_at", fact.expires_at),
         pinned=change.fields.get("pinned", fact.pinned),

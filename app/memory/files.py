@@ -8,6 +8,8 @@ changes nothing.
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,6 +18,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
+from app.errors import NotFound
 from app.memory.core import Core
 from app.memory.file_text import (
     MAX_ENTRIES,
@@ -71,6 +74,37 @@ async def run(core: Core, tenant_id: UUID, user: str, command: Command) -> str:
             await asyncio.to_thread(_refuse_secret, long.text)
             cleared = long.text
     raise AssertionError("the last try looks through whatever it writes")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file without its content."""
+
+    path: str
+    size: int
+    updated_at: datetime
+
+
+async def list_files(tx: AsyncSession, tenant_id: UUID, user: str) -> Sequence[Listed]:
+    """List a person's files for the person, by path, also while memory is paused."""
+    scope = await find_user(tx, tenant_id, user)
+    if scope is None:
+        return []
+    rows = await tx.execute(
+        select(MemoryFile.path, func.octet_length(MemoryFile.content), MemoryFile.updated_at)
+        .where(_of(scope), MemoryFile.content.is_not(None))
+        .order_by(MemoryFile.path)
+    )
+    return [Listed(*row) for row in rows]
+
+
+async def read_file(tx: AsyncSession, tenant_id: UUID, user: str, path: str) -> str:
+    """Give a person's file to the person, also while memory is paused. Raises `NotFound`."""
+    scope = await find_user(tx, tenant_id, user)
+    row = await tx.get(MemoryFile, (tenant_id, scope.user_id, path)) if scope else None
+    if row is None or row.content is None:
+        raise NotFound("There is no such file.")
+    return row.content
 
 
 async def _reader(tx: AsyncSession, tenant_id: UUID, user: str) -> Scope | None:

@@ -122,6 +122,22 @@ async def find_page_session(core: Core, cookie: str) -> Visit:
         return Visit(scope, await _name(tx, scope), expires_at)
 
 
+async def end_page_session(core: Core, cookie: str) -> None:
+    """End a session, as when somebody signs out; one that is over already is fine."""
+    try:
+        scope, digest = _parse(cookie)
+    except ValueError:
+        return
+    async with core.db.tenant(scope.tenant_id) as tx:
+        await tx.execute(
+            delete(PageSession).where(
+                PageSession.tenant_id == scope.tenant_id,
+                PageSession.user_id == scope.user_id,
+                PageSession.digest == digest,
+            )
+        )
+
+
 async def expire(tx: AsyncSession, tenant_id: UUID) -> None:
     """Delete the tenant's links and sessions that are past their time."""
     for table in (PageLink, PageSession):
