@@ -125,7 +125,7 @@ class _Turn(_Record):
     table = Message
 
     session: Id
-    position: Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)]
+    position: Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
     external_id: Id | None = Field(default=None, validation_alias="message_id")
     text: Annotated[str, Field(min_length=1, max_length=MAX_TURN, strict=True)]
     said_at: Time

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, tuple_
+from sqlalchemy import delete, func, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Database, Scope
@@ -166,7 +166,8 @@ async def delete_session(
             )
         )
     )
-    # A fact that a person wrote or corrected rests on that, not on the conversation.
+    # A fact that a person wrote or corrected rests on that, not on the conversation; of an imported
+    # one only its own conversation tells.
     kept |= set(
         await tx.scalars(
             select(Fact.id).where(
@@ -174,6 +175,7 @@ async def delete_session(
                 Fact.user_id == scope.user_id,
                 Fact.id.in_(touched),
                 Fact.source != "transcript",
+                or_(Fact.source != "import", Fact.source_session_id.is_(None)),
             )
         )
     )

@@ -235,6 +235,21 @@ async def test_reading_an_unseen_user_creates_nothing(alice: Caller):
         assert rows == []
 
 
+async def test_an_imported_session_takes_along_what_rests_on_it_too(alice: Caller):
+    await alice.say("I live in Lisbon.", session="one")
+    await alice.post("/facts", {"text": "Likes tea.", "kind": "preference"})
+    exported = (await alice.get("/export")).content
+    headers = {"Content-Type": "application/x-ndjson"}
+    moved = alice.of("moved")
+    answer = await moved.post("/import", content=exported, headers=headers)
+    assert answer.status_code == 200, answer.text
+
+    receipt = (await moved.delete("/sessions/one")).json()
+
+    assert receipt["facts_erased"] == 1
+    assert await moved.texts() == ["Likes tea."]
+
+
 async def test_a_deleted_session_takes_along_what_rests_on_it_alone(alice: Caller):
     await alice.say("I work at Initech. I live in Lisbon.", session="one")
     await alice.say("I live in Lisbon. I work at Globex now. I prefer tea.", session="two")
