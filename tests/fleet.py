@@ -81,7 +81,7 @@ class Fleet:
             port = probe.getsockname()[1]
         process = self.start("serve", f"--port={port}", *(options or ("--no-worker",)))
         url = f"http://127.0.0.1:{port}"
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 240
         while time.monotonic() < deadline:
             assert process.poll() is None, "the service ended by itself"
             try:
