@@ -18,7 +18,7 @@ import typer
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from app import db, erasing
+from app import db, erasing, reembedding
 from app.address import Address, Misconfigured, database
 from app.console import DataDir, Tenant
 from app.console import opened as _open
@@ -50,6 +50,7 @@ _audits = typer.Typer(help="Look for what should not be there.", no_args_is_help
 app.add_typer(_audits, name="audit")
 _tenants.command("erase")(erasing.erase_tenant)
 app.add_typer(erasing.erasures, name="erasures")
+app.command("reembed")(reembedding.reembed)
 
 
 def main() -> None:

@@ -52,16 +52,15 @@ class PolicyBody(Model):
             AfterValidator(_category),
             Field(json_schema_extra={"enum": sorted(DEFAULT_BLOCKED)}),
         ]
-    ] = Field(
-        default_factory=lambda: list(_DEFAULT.blocked_categories)
-    )
+    ] = Field(default_factory=lambda: list(_DEFAULT.blocked_categories))
     audit_retention: Duration = _span(_DEFAULT.audit_retention)
     default_memory: Literal["on", "paused"] = _DEFAULT.default_memory
     extraction_instructions: Annotated[Line, Field(max_length=2_000)] | None = None
     model: Annotated[Line, Field(min_length=1, max_length=100)] | None = None
-    prompt_version: Annotated[
-        Line, AfterValidator(_prompt), Field(json_schema_extra={"enum": list(PROMPTS)})
-    ] | None = None
+    prompt_version: (
+        Annotated[Line, AfterValidator(_prompt), Field(json_schema_extra={"enum": list(PROMPTS)})]
+        | None
+    ) = None
     monthly_token_budget: Annotated[int, Field(ge=0), WHOLE] | None = None
 
 

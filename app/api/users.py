@@ -67,9 +67,9 @@ class ErasedOut(Model):
 class PageLinkIn(Model):
     """For how many seconds the link opens the page."""
 
-    expires_in: Annotated[
-        int, Field(ge=1, le=int(LONGEST.total_seconds()), strict=True), WHOLE
-    ] = int(LONGEST.total_seconds())
+    expires_in: Annotated[int, Field(ge=1, le=int(LONGEST.total_seconds()), strict=True), WHOLE] = (
+        int(LONGEST.total_seconds())
+    )
 
 
 class PageLinkOut(Model):

@@ -33,8 +33,15 @@ _CHUNK: Final = 256
 
 # In the one trip of a recall, so it must answer "nothing new" without touching a fact. Columns are
 # sent as the blobs that they are kept as: one row of twelve is read ten times faster than hundreds.
+# Vectors come of one embedder alone: of the previous one as long as the person has any of it.
 _NEWER: Final = trip.statement(f"""
-select u.revision, f.* from memory_user u cross join lateral (
+select u.revision, s.model, f.* from memory_user u cross join lateral (
+  select case when %(previous)s::text is not null
+      and exists (select from memory_fact p
+                  where p.tenant_id = u.tenant_id and p.user_id = u.user_id
+                    and p.embedding_model = %(previous)s)
+    then %(previous)s else %(model)s::text end as model
+) as s cross join lateral (
   select coalesce(string_agg(uuid_send(id), ''), ''), coalesce(array_agg(text), '{{}}'),
          coalesce(array_agg(kind), '{{}}'), coalesce(array_agg(pinned), '{{}}'),
          coalesce(array_agg(source = 'mcp'), '{{}}'), coalesce(array_agg(guard_version), '{{}}'),
@@ -42,8 +49,8 @@ select u.revision, f.* from memory_user u cross join lateral (
          coalesce(string_agg(timestamptz_send(last_confirmed_at), ''), ''),
          coalesce(string_agg(timestamptz_send(coalesce(expires_at, 'infinity')), ''), ''),
          coalesce(array_agg(confirmations), '{{}}'),
-         coalesce(array_agg(coalesce(embedding_model = %(model)s, false)), '{{}}'),
-         string_agg(halfvec_send(embedding), '') filter (where embedding_model = %(model)s),
+         coalesce(array_agg(coalesce(embedding_model = s.model, false)), '{{}}'),
+         string_agg(halfvec_send(embedding), '') filter (where embedding_model = s.model),
          coalesce(string_agg(array_to_string(tsvector_to_array(words), ' '), E'\\n'), '')
   from (select * from memory_fact m
         where m.tenant_id = u.tenant_id and m.user_id = u.user_id and {LIVE}
@@ -163,14 +170,16 @@ def _widened(halves: NDArray[np.int16]) -> NDArray[np.float32]:
     return np.multiply(wide, np.float32(2.0**112), out=wide)
 
 
-def newer_than(known: Mirror | None, scope: Scope, model: str) -> trip.Call:
+def newer_than(
+    known: Mirror | None, scope: Scope, model: str, previous: str | None = None
+) -> trip.Call:
     """Give what asks the database for a user's facts: no row if they are those of `known`.
 
-    Of vectors only those of the embedder named come along.
+    Of vectors those of the previous embedder come along where there are any, else of `model`.
     """
     revision = known.revision if known else -1
     values = {"tenant": scope.tenant_id, "user_id": scope.user_id}
-    return _NEWER, {**values, "model": model, "known": revision}
+    return _NEWER, {**values, "model": model, "previous": previous, "known": revision}
 
 
 class Mirrors:
@@ -179,14 +188,14 @@ class Mirrors:
     def __init__(self, most_bytes: int) -> None:
         self._kept: TTLCache[UUID, Mirror] = TTLCache(most_bytes, KEPT_FOR, getsizeof=_size)
 
-    def known(self, user_id: UUID, model: str) -> Mirror | None:
-        """Give a user's facts as they were last read here, with vectors of that embedder."""
+    def known(self, user_id: UUID, model: str, previous: str | None = None) -> Mirror | None:
+        """Give a user's facts as they were last read here, with vectors of one of the two."""
         kept = self._kept.get(user_id)
-        return kept if kept is not None and kept.model == model else None
+        return kept if kept is not None and kept.model in {model, previous} else None
 
-    def learn(self, user_id: UUID, newer: trip.Row, model: str) -> Mirror:
+    def learn(self, user_id: UUID, newer: trip.Row) -> Mirror:
         """Keep what the answer to `newer_than` says, and give it."""
-        mirror = _mirror(newer, model)
+        mirror = _mirror(newer)
         if mirror.size <= self._kept.maxsize:
             self._kept[user_id] = mirror
         return mirror
@@ -200,8 +209,8 @@ def _size(mirror: Mirror) -> int:
     return mirror.size
 
 
-def _mirror(row: trip.Row, model: str) -> Mirror:
-    (revision, ids, texts, kinds, pinned, is_model, guards, created, confirmed, expires,
+def _mirror(row: trip.Row) -> Mirror:
+    (revision, model, ids, texts, kinds, pinned, is_model, guards, created, confirmed, expires,
      confirmations, has_vector, embeddings, words) = row  # fmt: skip
     is_pinned = np.array(pinned, np.bool_)
     order = [
@@ -253,5 +262,5 @@ def _index(lines: str, count: int) -> tuple[NDArray[np.int64], NDArray[np.int32]
     return hashes[order], owners[order]
 
 
-EMPTY: Final = _mirror((0, b"", [], [], [], [], [], b"", b"", b"", [], [], None, ""), "")
+EMPTY: Final = _mirror((0, "", b"", [], [], [], [], [], b"", b"", b"", [], [], None, ""))
 """Of somebody without facts, or unseen."""
