@@ -14,6 +14,7 @@ from app.memory.mirror import Mirrors
 from app.memory.reembed import AT_ONCE, count_old, reembed_user
 from app.text import words
 from tests.fakes import reading
+from tests.planting import Planted, plant
 from tests.world import Caller
 
 FACTS = 2 * AT_ONCE + 50
@@ -73,11 +74,12 @@ async def test_a_change_of_model_cut_off_twice_embeds_each_fact_once_and_mixes_n
     old, new = Hashed("old", 64), Hashed("new", 128)
     before = replace(reading(alice.world.core, embedder=old), mirrors=Mirrors(2**20))
     after = replace(before, embedder=new, previous=old, mirrors=Mirrors(2**20))
-    async with alice.world.over(before) as world:
-        for n in range(FACTS):
-            fact = {"text": f"Likes animal{n} best.", "kind": "preference"}
-            posted = await Caller(world, alice.tenant_id, alice.key).post("/facts", fact)
-            assert posted.status_code == 201, posted.text
+    texts = [f"Likes animal{n} best." for n in range(FACTS)]
+    vectors = await old.embed(texts)
+    facts = [
+        Planted(text, vector=v, model=old.name) for text, v in zip(texts, vectors, strict=True)
+    ]
+    plant(alice, *facts)
     assert models(alice) == {"old-64"}
     scope = await scope_of(alice)
     counted: list[int] = []
