@@ -119,7 +119,7 @@ async def test_a_fact_erased_while_its_vector_is_made_stays_erased(alice):
     before = reading(alice.world.core, embedder=old)
     async with alice.world.over(before) as world:
         here = Caller(world, alice.tenant_id, alice.key)
-        made = await here.post("/facts", {"text": "Likes tea.", "kind": "preference"})
+        made = await here.post("/facts", {"text": "Likes green tea best.", "kind": "preference"})
         path = f"/facts/{made.json()['id']}"
     scope = await scope_of(alice)
 
@@ -139,7 +139,7 @@ async def test_old_facts_of_another_width_can_be_edited_superseded_and_erased(al
     before = reading(alice.world.core, embedder=Hashed("old", 64))
     async with alice.world.over(before) as world:
         here = Caller(world, alice.tenant_id, alice.key)
-        for text in ("I live in Lisbon.", "I prefer window seats."):
+        for text in ("Lives in Lisbon.", "Prefers window seats."):
             assert (await here.post("/facts", {"text": text, "kind": "profile"})).status_code == 201
     after = replace(before, embedder=Hashed("new", 128), mirrors=Mirrors(0))
     assert await count_old(after) >= 2
