@@ -32,6 +32,9 @@ run: $(READY) ## Serve the API with a worker inside, on an embedded Postgres
 test: $(READY) ## All tests that need no key and no server
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not soak and not live and not browser"
 
+fuzz: $(READY) ## Hold a running service against its whole OpenAPI document, for minutes
+	FUZZ_EXAMPLES=50 $(BIN)/pytest -n0 tests/test_fuzz.py
+
 soak: $(READY) ## The long and the statistical tests
 	$(BIN)/pytest -m soak
 
@@ -56,7 +59,7 @@ lock: $(READY) ## Resolve the dependencies anew
 	$(BIN)/uv pip compile --quiet pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url -o requirements.lock
 	$(BIN)/uv pip compile --quiet pyproject.toml --group dev --constraint requirements.lock --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url -o requirements-dev.lock
 
-image: ## Build the container image
-	docker build --tag usermem:0.1.0 .
+image: ## Build the container image, start it and ask whether it is ready
+	.ci/image
 
-.PHONY: help setup demo run test soak browser bench check fix lock image
+.PHONY: help setup demo run test fuzz soak browser bench check fix lock image

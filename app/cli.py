@@ -18,7 +18,7 @@ import typer
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
-from app import db, erasing
+from app import db, erasing, reembedding
 from app.address import Address, Misconfigured, database
 from app.console import DataDir, Tenant
 from app.console import opened as _open
@@ -51,6 +51,7 @@ app.add_typer(_audits, name="audit")
 _tenants.command("erase")(erasing.erase_tenant)
 app.command("forget")(erasing.forget)
 app.add_typer(erasing.erasures, name="erasures")
+app.command("reembed")(reembedding.reembed)
 
 
 def main() -> None:

@@ -30,7 +30,11 @@ SERVICE_ROLE = "usermem_service"
 
 _SNAPSHOT: Final = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
-_ENTER = text("select set_config('role', :role, true), app.enter_tenant(:tenant), now()")
+# The time zone too: a pooler in between passes on nothing that is asked for at the connect.
+_ENTER = text(
+    "select set_config('role', :role, true), set_config('timezone', 'UTC', true),"
+    " app.enter_tenant(:tenant), now()"
+)
 
 
 class Base(DeclarativeBase):
@@ -85,7 +89,6 @@ class Database:
     ) -> None:
         self.prepares = prepared_statements
         connect: dict[str, object] = {
-            "options": "-c timezone=UTC",
             "application_name": "usermem",
             "prepare_threshold": 5 if prepared_statements else None,
         }
@@ -131,7 +134,7 @@ class Database:
             if snapshot:
                 await tx.connection(execution_options=_SNAPSHOT)
             entered = await tx.execute(_ENTER, {"role": SERVICE_ROLE, "tenant": tenant_id})
-            tx.info["now"] = entered.one()[2]
+            tx.info["now"] = entered.one()[3]
             yield tx
 
 

@@ -38,5 +38,13 @@ Duration = Annotated[
     timedelta,
     BeforeValidator(parse_duration),
     PlainSerializer(format_duration, return_type=str),
-    WithJsonSchema({"type": "string", "examples": ["30m", "8h", "90d"]}),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": "^[0-9]{1,9}[smhd]?$"},
+                {"type": "integer", "minimum": 0, "maximum": 999_999_999},
+            ],
+            "examples": ["30m", "8h", "90d"],
+        }
+    ),
 ]

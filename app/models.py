@@ -311,6 +311,17 @@ def _fact_key(column: str = "fact_id", name: str | None = None) -> ForeignKeyCon
     )
 
 
+class NewVector(OfUser, Base):
+    """A fact's vector by a new model, until all of the user's facts have one."""
+
+    __tablename__ = "new_vector"
+    __table_args__ = (_fact_key(),)
+
+    fact_id: Mapped[UUID] = mapped_column(primary_key=True)
+    embedding: Mapped[Any] = mapped_column(HALFVEC())
+    embedding_model: Mapped[str]
+
+
 class Evidence(OfUser, Base):
     """Where the user said it: session, message and the quote that code found there.
 

@@ -1,23 +1,24 @@
 """A route that does its work once per idempotency key, whatever is sent again."""
 
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Depends, Header, Request, Response
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.deps import CoreDep, CredentialDep, OwnerDep
-from app.errors import Invalid
 from app.memory.core import Core
 from app.memory.idempotency import Claim, Replay, claim, keep, release
 from app.memory.tenants import Credential
 from app.memory.users import find_user
 from app.wire import Model
 
-_IDEMPOTENCY_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+IdempotencyKey = Annotated[
+    str | None,
+    Header(pattern=r"^[!-~]{1,255}$", description="1 to 255 visible ASCII characters."),
+]
 
 
 class Replayed(Exception):  # noqa: N818 - not a fault: the answer is known already
@@ -62,7 +63,7 @@ async def get_once(
     core: CoreDep,
     credential: CredentialDep,
     owner: OwnerDep,
-    idempotency_key: Annotated[str | None, Header()] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> AsyncIterator[Once]:
     """Claim the request's key, or end the request with the answer kept for it."""
     # Without a key nothing needs to be known of the body.
@@ -87,8 +88,6 @@ async def once_for(
     if idempotency_key is None:
         yield Once(None)
         return
-    if not _IDEMPOTENCY_KEY.fullmatch(idempotency_key):
-        raise Invalid("An Idempotency-Key has 1 to 255 visible ASCII characters.")
     route = f"{request.method} {request.scope['route'].path}"
     # The session is part of what is asked, as the body is.
     asked = {"path": request.url.path, "body": body}

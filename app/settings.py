@@ -59,6 +59,23 @@ class Settings(BaseSettings):
         description="Cosine below which the vector arm of recall ignores a fact. "
         "Unset: the embedder's own.",
     )
+    previous_embedder: Literal["local", "openai", "voyage"] | None = Field(
+        None,
+        description="While the model changes: what made the vectors of the users that "
+        "`usermem reembed` has not come to yet. Unset: there is none.",
+    )
+    previous_embeddings_url: str | None = Field(
+        None, description="As `USERMEM_EMBEDDINGS_URL`, of the previous embedder."
+    )
+    previous_embeddings_model: str | None = Field(
+        None, description="As `USERMEM_EMBEDDINGS_MODEL`, of the previous embedder."
+    )
+    previous_embeddings_api_key: SecretStr | None = Field(
+        None, description="As `USERMEM_EMBEDDINGS_API_KEY`, of the previous embedder."
+    )
+    previous_embeddings_floor: float | None = Field(
+        None, ge=-1, le=1, description="As `USERMEM_EMBEDDINGS_FLOOR`, of the previous embedder."
+    )
     signing_key: SecretStr | None = Field(
         None,
         min_length=32,

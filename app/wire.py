@@ -112,6 +112,10 @@ def _decode_uuid(value: object) -> UUID:
         raise PydanticCustomError("bad_id", "a UUID is needed") from None
 
 
+def _whole(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def parse_time(value: object) -> datetime:
     """Read an RFC 3339 time with an offset, into UTC."""
     text = _strict_str(value)
@@ -125,8 +129,14 @@ def parse_time(value: object) -> datetime:
         ) from None
 
 
-_STRING = WithJsonSchema({"type": "string"})
-_ID = WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_ID})
+_ID = WithJsonSchema(
+    {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_ID,
+        "pattern": r"^(?!\.{1,2}$)[^\u0000-\u001f\u007f-\u009f]+$",
+    }
+)
 
 Id = Annotated[str, BeforeValidator(_strict_str), AfterValidator(check_id), _ID]
 UserId = Annotated[str, BeforeValidator(decode_id), Path(alias="user"), _ID]
@@ -136,7 +146,11 @@ Uuid = Annotated[
 ]
 FactId = Annotated[Uuid, Path(alias="fact")]
 RecallId = Annotated[Uuid, Path(alias="recall_id")]
-Line = Annotated[str, BeforeValidator(lambda value: one_line(_strict_str(value))), _STRING]
+ONE_LINE: Final = BeforeValidator(lambda value: one_line(_strict_str(value)))
+"""After a field's own limits, or the OpenAPI document would lack them."""
+Line = Annotated[str, ONE_LINE]
+WHOLE: Final = BeforeValidator(_whole)
+"""After a number's limits: in JSON 3.0 is a whole number too."""
 Time = Annotated[
     datetime,
     BeforeValidator(parse_time),

@@ -37,13 +37,14 @@ async def open_core(settings: Settings, url: str, *, warm: bool = True) -> Async
         prepared_statements=settings.prepared_statements,
     )
     ledger = _ledger(settings)
-    embedder = build_embedder(settings)
+    embedder, previous = build_embedder(settings), _previous_embedder(settings)
     claude = _claude(settings)
     try:
         await db.open()
         try:
-            if warm:
-                await embedder.warm()
+            for each in (embedder, previous) if warm else ():
+                if each is not None:
+                    await each.warm()
         except EmbedderError as error:
             log.warning("embedder_unavailable", code=error.code)
         core = Core(
@@ -51,6 +52,7 @@ async def open_core(settings: Settings, url: str, *, warm: bool = True) -> Async
             extractor=RulesExtractor(),
             judge=RulesJudge(),
             embedder=embedder,
+            previous=previous,
             signing_key=signing_key(settings),
             recall_deadline=settings.recall_deadline.total_seconds(),
             ledger=ledger,
@@ -65,6 +67,8 @@ async def open_core(settings: Settings, url: str, *, warm: bool = True) -> Async
             await core.recalls.aclose(db)
     finally:
         await embedder.aclose()
+        if previous:
+            await previous.aclose()
         if claude:
             await claude.aclose()
         await db.close()
@@ -102,6 +106,19 @@ def build_embedder(settings: Settings) -> Embedder:
         model=settings.embeddings_model,
         key=key.get_secret_value() if key else None,
         floor=settings.embeddings_floor,
+    )
+
+
+def _previous_embedder(settings: Settings) -> Embedder | None:
+    if settings.previous_embedder is None:
+        return None
+    key = settings.previous_embeddings_api_key
+    return embedder_from(
+        settings.previous_embedder,
+        url=settings.previous_embeddings_url,
+        model=settings.previous_embeddings_model,
+        key=key.get_secret_value() if key else None,
+        floor=settings.previous_embeddings_floor,
     )
 
 

@@ -1,13 +1,20 @@
 """How a migration runs: as the owner, one at a time, and never holding up the service for long."""
 
 import os
+import time
 
+import psycopg
 from alembic import context
 from sqlalchemy import Connection, create_engine, pool, text
+from sqlalchemy.exc import OperationalError
 
 from app import models
 
 _LOCK = 7_203_559_001  # any constant: two replicas that start at once must meet on the same number
+
+_WAITS = (0.5, 1, 2, 4, *(8,) * 20)
+"""Seconds between tries. Each waits two seconds for a table (the migrations say so), and whoever
+uses the table waits behind it meanwhile: so it lets go, and comes again."""
 
 
 def _ours(name: str | None, kind: str, _parents: object) -> bool:
@@ -27,6 +34,20 @@ def _run(connection: Connection) -> None:
         context.run_migrations()
 
 
+def _run_patiently(connection: Connection) -> None:
+    """Run; where a table can't be had, go on from that migration a little later."""
+    for wait in (*_WAITS, None):
+        try:
+            _run(connection)
+        except OperationalError as error:
+            if wait is None or not isinstance(error.orig, psycopg.errors.LockNotAvailable):
+                raise
+            connection.rollback()
+            time.sleep(wait)
+        else:
+            return
+
+
 def _connect(url: str) -> None:
     engine = create_engine(
         url.replace("postgresql://", "postgresql+psycopg://", 1),
@@ -35,9 +56,11 @@ def _connect(url: str) -> None:
         connect_args={"options": "-c timezone=UTC -c statement_timeout=15min"},
     )
     with engine.connect() as guard, engine.connect() as connection:
-        # Held by a connection of its own: the migrations' transactions come and go beside it.
+        # Held by a connection of its own: the migrations' transactions come and go beside it. Not
+        # in a transaction, or an index that is built concurrently might wait for it for ever.
+        guard.execution_options(isolation_level="AUTOCOMMIT")
         guard.execute(text("select pg_advisory_lock(:key)"), {"key": _LOCK})
-        _run(connection)
+        _run_patiently(connection)
 
 
 def main() -> None:

@@ -45,9 +45,9 @@ def test_every_base_image_names_a_full_version():
     images = [rest.split()[0] for word, rest in instructions() if word == "FROM"]
     images += [service["image"] for service in SERVICES.values() if "build" not in service]
 
-    assert len(images) == 3
+    assert len(images) == 4
     for image in images:
-        assert re.search(r":\d+\.\d+\.\d+-\S+$", image), image
+        assert re.search(r":v?\d+\.\d+\.\d+(-\S+)?$", image), image
 
 
 def test_the_image_runs_as_an_ordinary_user_and_is_asked_for_its_health():
@@ -128,6 +128,29 @@ def test_api_and_worker_wait_for_the_migration_and_the_migration_for_postgres():
     for service in ("api", "worker"):
         waits = SERVICES[service]["depends_on"]
         assert waits["migrate"] == {"condition": "service_completed_successfully"}
+
+
+def test_api_and_worker_run_twice_and_a_port_stands_ready_for_each():
+    for service in ("api", "worker"):
+        assert SERVICES[service]["deploy"]["replicas"] == 2
+    assert SERVICES["api"]["ports"] == ["127.0.0.1:8000-8001:8000"]
+
+
+def test_prometheus_runs_only_when_asked_for_and_finds_every_api():
+    assert SERVICES["prometheus"]["profiles"] == ["metrics"]
+    [job] = yaml.safe_load(COMPOSE["configs"]["prometheus"]["content"])["scrape_configs"]
+    assert job["dns_sd_configs"] == [{"names": ["api"], "type": "A", "port": 8000}]
+
+
+def test_no_port_is_open_to_the_network():
+    ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
+    assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
+
+
+def test_the_script_that_builds_without_an_engine_is_sound():
+    script = ROOT / ".ci" / "image"
+    subprocess.run(["/bin/bash", "-n", script], check=True)
+    assert os.access(script, os.X_OK)
 
 
 def test_only_the_migration_holds_the_owners_password():

@@ -81,7 +81,7 @@ def test_no_page_names_a_setting_that_is_not_there():
     known = {f"USERMEM_{name.upper()}" for name in Settings.model_fields}
     known |= {"USERMEM_TEST_DATABASE_URL"}
 
-    for page in [*pages, *(ROOT / "docs").glob("*.md")]:
+    for page in [*pages, *(ROOT / "docs").rglob("*.md")]:
         named = set(re.findall(r"\bUSERMEM_[A-Z_]+\b", page.read_text()))
         assert named - known == set(), page.name
 
@@ -171,6 +171,21 @@ def test_every_command_of_the_command_line_is_named():
             assert f"usermem {name} {below}".strip() in README
 
 
+def test_every_event_of_the_log_and_every_check_of_readiness_is_explained():
+    page = (ROOT / "docs" / "operations" / "signals.md").read_text()
+    code = "".join(path.read_text() for path in (ROOT / "app").rglob("*.py"))
+    events = set(re.findall(r'\b(?:log\.\w+|report)\(\s*"([a-z_]+)"', code)) | {"request"}
+    explained = {
+        name
+        for row in page.splitlines()
+        if row.startswith("| `")
+        for name in re.findall(r"`(\w+)`", row.split("|")[1])
+    }
+
+    assert len(events) > 15
+    assert explained == events | {"database", "schema", "ledger", "worker", "model", "embedder"}
+
+
 def test_every_module_has_its_line_in_the_tree():
     tree = section(README, "The house")
     named = set(re.findall(r"^ *([a-z_]+(?:\.py|/))(?= )", tree, re.MULTILINE))
@@ -184,8 +199,8 @@ def test_every_module_has_its_line_in_the_tree():
 
 
 def test_links_within_the_pages_lead_somewhere():
-    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")):
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+    for page in (ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 

@@ -1,7 +1,7 @@
 """What a person does to facts: correct, undo, delete, look back; a user's or the organization's."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Header, Response
 from pydantic import Field
@@ -23,6 +23,13 @@ class PreconditionRequired(UsermemError):  # noqa: N818 - named as the answer is
     """The request must name the revision that it changes."""
 
     status, title, code = 428, "Precondition required", "precondition_required"
+
+
+OF_A_REVISION: Final[dict[int | str, dict[str, Any]]] = {
+    412: {"description": "The fact has another revision"},
+    428: {"description": "If-Match is missing"},
+}
+"""How a route answers that changes a fact of the revision named."""
 
 
 def revisions_of(if_match: str | None) -> frozenset[int] | None:
@@ -70,8 +77,7 @@ async def delete_fact(
     responses={
         200: TAGGED,
         409: {"description": "The fact is not live, or the user's memory is paused"},
-        412: {"description": "The fact has another revision"},
-        428: {"description": "If-Match is missing"},
+        **OF_A_REVISION,
     },
 )
 async def change_fact(

@@ -17,7 +17,7 @@ from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, get_core, get_cr
 from app.memory.core import Core
 from app.memory.recall import DEFAULT_BUDGET, Question, recall
 from app.memory.tenants import Credential
-from app.wire import Id, Kind, Line, Model, UserId, prefers
+from app.wire import WHOLE, Id, Kind, Line, Model, UserId, prefers
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class RecallIn(_Asked):
     """What a caller asks for."""
 
     query: Annotated[Line, at_most(MAX_POST_QUERY)] = ""
-    token_budget: Annotated[int, Field(ge=100, le=4000, strict=True)] = DEFAULT_BUDGET
+    token_budget: Annotated[int, Field(ge=100, le=4000, strict=True), WHOLE] = DEFAULT_BUDGET
     refresh: bool = Field(default=False, strict=True)
 
 

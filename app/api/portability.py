@@ -2,10 +2,10 @@
 
 import hashlib
 import tempfile
-from typing import IO, Annotated, Any, Final
+from typing import IO, Any, Final
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -16,7 +16,7 @@ from app.errors import NotFound
 from app.memory.export import export_user
 from app.memory.importing import Imported, import_user
 from app.memory.merge import merge_users
-from app.once import once_for
+from app.once import IdempotencyKey, once_for
 from app.wire import Id, Model, TooLarge, UserId, WrongMediaType, prefers
 
 router = APIRouter(prefix="/v1/users/{user:id}", route_class=KeyedRoute, tags=["portability"])
@@ -76,7 +76,7 @@ async def import_file(
     core: CoreDep,
     key: CredentialDep,
     request: Request,
-    idempotency_key: Annotated[str | None, Header()] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> ImportedOut:
     """Take in an export of any user, tenant or installation, of at most 256 MiB."""
     read = read_document if _media_type(request) == JSON else read_lines

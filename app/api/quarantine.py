@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Header, Response
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from app.api.edit import revisions_of
+from app.api.edit import OF_A_REVISION, revisions_of
 from app.api.facts import FactOut
 from app.db import now
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
@@ -77,7 +77,7 @@ async def sweep(body: SweepIn, key: CredentialDep, tx: Tx) -> SweptOut:
     return SweptOut.model_validate(swept)
 
 
-@router.post("/{fact}/release", dependencies=[_admin])
+@router.post("/{fact}/release", dependencies=[_admin], responses=OF_A_REVISION)
 async def release_fact(
     fact: FactId,
     core: CoreDep,

@@ -1,14 +1,15 @@
 """What a tenant decides for itself."""
 
 from dataclasses import asdict, replace
-from typing import Annotated, Literal
+from datetime import timedelta
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
-from app.durations import Duration
+from app.durations import Duration, format_duration
 from app.memory.guard import DEFAULT_BLOCKED
 from app.memory.policy import (
     Forgetting,
@@ -19,7 +20,7 @@ from app.memory.policy import (
     write_policy,
 )
 from app.prompts import PROMPTS
-from app.wire import Line, Model
+from app.wire import WHOLE, Line, Model
 
 router = APIRouter(prefix="/v1/tenant", route_class=KeyedRoute, tags=["tenant"])
 _admin = Depends(Needs("admin"))
@@ -39,29 +40,44 @@ def _prompt(version: str) -> str:
     return version
 
 
+def _span(default: timedelta | None) -> Any:
+    # pydantic would write the default in a form that is not read here.
+    shown = None if default is None else format_duration(default)
+    return Field(default, json_schema_extra={"default": shown})
+
+
 class PolicyBody(Model):
     """A tenant's policy; with PATCH, what is not named stays as it is."""
 
-    session_silence: Duration = _DEFAULT.session_silence
-    session_cap: Duration = _DEFAULT.session_cap
-    max_facts_per_user: Annotated[int, Field(ge=1, le=10_000)] | None = _DEFAULT.max_facts_per_user
-    max_facts_per_day: Annotated[int, Field(ge=0, le=10_000)] = _DEFAULT.max_facts_per_day
-    turn_retention: Duration = _DEFAULT.turn_retention
-    superseded_retention: Duration | None = _DEFAULT.superseded_retention
-    goal_expiry: Duration | None = _DEFAULT.goal_expiry
-    unrecalled_expiry: Duration | None = _DEFAULT.unrecalled_expiry
-    forgotten_retention: Duration | None = _DEFAULT.forgotten_retention
-    forgetting: Forgetting | None = _DEFAULT.forgetting
-    blocked_categories: list[Annotated[str, AfterValidator(_category)]] = Field(
-        default_factory=lambda: list(_DEFAULT.blocked_categories)
+    session_silence: Duration = _span(_DEFAULT.session_silence)
+    session_cap: Duration = _span(_DEFAULT.session_cap)
+    max_facts_per_user: Annotated[int, Field(ge=1, le=10_000), WHOLE] | None = (
+        _DEFAULT.max_facts_per_user
     )
+    max_facts_per_day: Annotated[int, Field(ge=0, le=10_000), WHOLE] = _DEFAULT.max_facts_per_day
+    turn_retention: Duration = _span(_DEFAULT.turn_retention)
+    superseded_retention: Duration | None = _span(_DEFAULT.superseded_retention)
+    goal_expiry: Duration | None = _span(_DEFAULT.goal_expiry)
+    unrecalled_expiry: Duration | None = _span(_DEFAULT.unrecalled_expiry)
+    forgotten_retention: Duration | None = _span(_DEFAULT.forgotten_retention)
+    forgetting: Forgetting | None = _DEFAULT.forgetting
+    blocked_categories: list[
+        Annotated[
+            str,
+            AfterValidator(_category),
+            Field(json_schema_extra={"enum": sorted(DEFAULT_BLOCKED)}),
+        ]
+    ] = Field(default_factory=lambda: list(_DEFAULT.blocked_categories))
     default_memory: Literal["on", "paused"] = _DEFAULT.default_memory
     extraction_instructions: Annotated[Line, Field(max_length=2_000)] | None = None
     model: Annotated[Line, Field(min_length=1, max_length=100)] | None = None
-    prompt_version: Annotated[Line, AfterValidator(_prompt)] | None = None
-    monthly_token_budget: Annotated[int, Field(ge=0)] | None = None
-    audit_retention: Duration = _DEFAULT.audit_retention
-    recall_log_retention: Duration = _DEFAULT.recall_log_retention
+    prompt_version: (
+        Annotated[Line, AfterValidator(_prompt), Field(json_schema_extra={"enum": list(PROMPTS)})]
+        | None
+    ) = None
+    monthly_token_budget: Annotated[int, Field(ge=0), WHOLE] | None = None
+    audit_retention: Duration = _span(_DEFAULT.audit_retention)
+    recall_log_retention: Duration = _span(_DEFAULT.recall_log_retention)
 
 
 @router.get("/policy", dependencies=[_admin])

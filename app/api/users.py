@@ -14,7 +14,7 @@ from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.memory.erase import erase_user
 from app.memory.page_links import LONGEST, create_link
 from app.memory.users import read_settings, write_settings
-from app.wire import Line, Model, UserId
+from app.wire import ONE_LINE, WHOLE, Line, Model, UserId
 
 router = APIRouter(prefix="/v1/users/{user:id}", route_class=KeyedRoute, tags=["users"])
 _privacy = Depends(Needs("privacy"))
@@ -31,8 +31,12 @@ def _zone(name: str) -> str:
     return name
 
 
-Timezone = Annotated[Line, AfterValidator(_zone)]
-Locale = Annotated[Line, Field(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$", max_length=35)]
+Timezone = Annotated[
+    Line, AfterValidator(_zone), Field(json_schema_extra={"format": "iana-time-zone"})
+]
+Locale = Annotated[
+    str, Field(pattern=r"^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$", max_length=35), ONE_LINE
+]
 
 
 class SettingsOut(Model):
@@ -63,8 +67,8 @@ class ErasedOut(Model):
 class PageLinkIn(Model):
     """For how many seconds the link opens the page."""
 
-    expires_in: Annotated[int, Field(ge=1, le=int(LONGEST.total_seconds()), strict=True)] = int(
-        LONGEST.total_seconds()
+    expires_in: Annotated[int, Field(ge=1, le=int(LONGEST.total_seconds()), strict=True), WHOLE] = (
+        int(LONGEST.total_seconds())
     )
 
 

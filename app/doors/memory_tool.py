@@ -33,9 +33,9 @@ _COMMANDS: Final[dict[str, type[Command]]] = {
     "rename": Rename,
 }
 
-_Text = Annotated[Any, WithJsonSchema({"type": "string"})]
-_Number = Annotated[Any, WithJsonSchema({"type": "integer"})]
-_Range = Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "integer"}})]
+_Text = Annotated[Any, WithJsonSchema({"description": "A string."})]
+_Number = Annotated[Any, WithJsonSchema({"description": "A whole number."})]
+_Range = Annotated[Any, WithJsonSchema({"description": "Two whole numbers."})]
 
 router = APIRouter(prefix="/v1/users/{user:id}", route_class=KeyedRoute, tags=["memory tool"])
 
@@ -50,7 +50,7 @@ class ToolInputIn(Model):
         json_schema_extra={"examples": [{"command": "view", "path": "/memories"}]}
     )
 
-    command: Annotated[Any, WithJsonSchema({"enum": list(_COMMANDS)})] = None
+    command: Annotated[Any, _Text] = None
     path: _Text = None
     view_range: _Range = None
     file_text: _Text = None

@@ -6,6 +6,7 @@ plant, and which today's guard would not let in any more.
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, cast
@@ -81,9 +82,9 @@ async def audit_poisoning(core: Core, tenant_id: UUID) -> tuple[list[Suspect], d
     Opens its own short transactions.
     """
     found: dict[tuple[UUID, UUID], tuple[str, float]] = {}
-    for phrase, vector in zip(SUSPICIOUS, await _vectors(core), strict=False):
+    for model, phrase, vector in await _vectors(core):
         async with core.db.tenant(tenant_id) as tx:
-            for row in await tx.execute(_NEAREST_FACTS, _asked(core, tenant_id, vector)):
+            for row in await tx.execute(_NEAREST_FACTS, _asked(tenant_id, model, vector)):
                 key = (row.user_id, row.id)
                 if row.score > found.get(key, ("", 0.0))[1]:
                     found[key] = (phrase, float(row.score))
@@ -110,18 +111,21 @@ async def audit_every_tenant(core: Core) -> None:
         report("poisoning_audit", tenant=tenant_id.hex, suspects=len(suspects))
 
 
-async def _vectors(core: Core) -> list[Vector]:
-    """Embed the phrases; without an embedder the guard's look alone has to do."""
-    try:
-        return await core.embedder.embed(SUSPICIOUS)
-    except EmbedderError:
-        return []
+async def _vectors(core: Core) -> list[tuple[str, str, Vector]]:
+    """Give (model, phrase, vector); without an embedder the guard's look alone has to do."""
+    found: list[tuple[str, str, Vector]] = []
+    for embedder in (core.embedder, core.previous):
+        if embedder is not None:
+            with suppress(EmbedderError):
+                vectors = await embedder.embed(SUSPICIOUS)
+                found += [(embedder.name, *of) for of in zip(SUSPICIOUS, vectors, strict=True)]
+    return found
 
 
-def _asked(core: Core, tenant_id: UUID, vector: Vector) -> dict[str, object]:
+def _asked(tenant_id: UUID, model: str, vector: Vector) -> dict[str, object]:
     return {
         "tenant_id": tenant_id,
-        "model": core.embedder.name,
+        "model": model,
         "vector": HalfVector(vector).to_text(),
         "near": NEAR,
         "most": NEAREST,

@@ -60,6 +60,8 @@ class Core:
     readers: Callable[[Policy], tuple[Extractor, Judge]] | None = None
     """Gives the extractor and judge of a tenant's own model or prompt; None where only one is."""
     patience: Patience = Patience()
+    previous: Embedder | None = None
+    """Made the vectors of the users who are not embedded anew yet, while the model changes."""
     recall_deadline: float = 1.0
     """Seconds that recall waits for the embedder."""
     model_state: Callable[[], Check] = lambda: "off"

@@ -16,12 +16,13 @@ from sqlalchemy import ColumnElement, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
-from app.embeddings import EmbedderError, Vector
+from app.embeddings import Embedder, EmbedderError, Vector
 from app.llm import Judge, ModelError, ModelRefused, ModelUnavailable, Pair, Usage, Verdict
 from app.memory.core import Core
 from app.memory.jobs import defer_rejudge
 from app.memory.pairs import pairs_of
 from app.memory.reconcile import Known, Plan, Proposal, Ruling, plan
+from app.memory.space import embedder_of
 from app.memory.users import lock_user
 from app.memory.write import Outcome, Prepared, write
 from app.models import Fact, Unlearned
@@ -84,9 +85,11 @@ async def prepare(
     with. Holds no connection while it waits.
     """
     seconds = patience.total_seconds() if patience is not None else None
-    prepared = Prepared(proposals, vectors=await _embed(core, proposals, seconds))
+    embedder = await _embedder_of(core, scope)
+    vectors = await _embed(embedder, proposals, seconds)
+    prepared = Prepared(proposals, embedder=embedder, vectors=vectors)
     async with core.db.tenant(scope.tenant_id) as tx:
-        neighbours = await _neighbours(tx, core, scope, prepared)
+        neighbours = await _neighbours(tx, embedder, scope, prepared)
     prepared.seen = {p.id for p in proposals} | {fact.id for _, fact in neighbours}
     pairs = pairs_of(proposals, [near for near in neighbours if near[1].id not in apart_from])
     if pairs:
@@ -96,12 +99,19 @@ async def prepare(
     return prepared
 
 
+async def _embedder_of(core: Core, scope: Scope) -> Embedder:
+    if core.previous is None:
+        return core.embedder
+    async with core.db.tenant(scope.tenant_id) as tx:
+        return await embedder_of(tx, core, scope)
+
+
 async def _embed(
-    core: Core, proposals: Sequence[Proposal], seconds: float | None
+    embedder: Embedder, proposals: Sequence[Proposal], seconds: float | None
 ) -> dict[UUID, Vector]:
     try:
         async with asyncio.timeout(seconds):
-            vectors = await core.embedder.embed([proposal.text for proposal in proposals])
+            vectors = await embedder.embed([proposal.text for proposal in proposals])
     except (EmbedderError, TimeoutError):
         return {}  # kept and found by their words; a job embeds them later
     return {proposal.id: vector for proposal, vector in zip(proposals, vectors, strict=True)}
@@ -130,7 +140,7 @@ async def _judge(
 
 
 async def _neighbours(
-    tx: AsyncSession, core: Core, scope: Scope, prepared: Prepared
+    tx: AsyncSession, embedder: Embedder, scope: Scope, prepared: Prepared
 ) -> list[tuple[int, Known]]:
     """Give (number of the proposal, live fact): of its subject, similar, or sharing a word."""
     proposals = prepared.proposals
@@ -154,9 +164,9 @@ async def _neighbours(
                 "vectors": [HalfVector(prepared.vectors[p.id]).to_text() for p in embedded],
                 "tenant_id": scope.tenant_id,
                 "user_id": scope.user_id,
-                "model": core.embedder.name,
+                "model": embedder.name,
                 "most": NEIGHBOURS,
-                "floor": core.embedder.neighbour_floor,
+                "floor": embedder.neighbour_floor,
             },
         )
         number = {p.id: n for n, p in enumerate(proposals)}
@@ -342,17 +352,20 @@ async def embed_missing(core: Core, scope: Scope) -> None:
         async with core.db.tenant(scope.tenant_id) as tx:
             # Under the lock: a commit that found this job waiting is read too, once it is through.
             await lock_user(tx, scope)
+            embedder = await embedder_of(tx, core, scope)
             some = select(Fact.id, Fact.text).where(*without).limit(EMBEDDED_AT_ONCE)
             rows = (await tx.execute(some)).all()
         if not rows:
             return
-        vectors = await core.embedder.embed([row.text for row in rows])
+        vectors = await embedder.embed([row.text for row in rows])
         async with core.db.tenant(scope.tenant_id) as tx:
             # Several facts are written, as in any commit: without it the two could deadlock.
             await lock_user(tx, scope)
+            if embedder is not await embedder_of(tx, core, scope):
+                continue
             for row, vector in zip(rows, vectors, strict=True):
                 await tx.execute(
                     update(Fact)
                     .where(*without, Fact.id == row.id)
-                    .values(embedding=HalfVector(vector), embedding_model=core.embedder.name)
+                    .values(embedding=HalfVector(vector), embedding_model=embedder.name)
                 )

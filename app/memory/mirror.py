@@ -43,14 +43,22 @@ _AT_ONCE: Final = 24_000
 keep their place instead of asking the system for it each time."""
 
 # In the one trip of a recall, so it must answer "nothing new" without touching a fact. Columns are
-# sent as the bytes that they are kept as. Somebody without facts has one row of nulls.
+# sent as the bytes that they are kept as. Somebody without facts has one row of nulls. Vectors come
+# of one embedder alone: of the previous one as long as the person has any of it.
 _NEWER: Final = trip.statement(f"""
-select u.revision, uuid_send(f.id), f.text, f.kind, f.pinned, f.source = 'mcp', f.guard_version,
+select u.revision, s.model, uuid_send(f.id), f.text, f.kind, f.pinned, f.source = 'mcp', f.guard_version,
        timestamptz_send(f.created_at), timestamptz_send(f.last_confirmed_at),
        coalesce(f.expires_at, 'infinity')::text, f.confirmations,
-       case when f.embedding_model = %(model)s then halfvec_send(f.embedding) end,
+       case when f.embedding_model = s.model then halfvec_send(f.embedding) end,
        array_to_string(tsvector_to_array(f.words), ' ')
 from memory_user u
+cross join lateral (
+  select case when %(previous)s::text is not null
+      and exists (select from memory_fact p
+                  where p.tenant_id = u.tenant_id and p.user_id = u.user_id
+                    and p.embedding_model = %(previous)s)
+    then %(previous)s else %(model)s::text end as model
+) as s
 left join lateral (
   select * from memory_fact m
   where m.tenant_id = u.tenant_id and m.user_id = u.user_id and {LIVE}
@@ -175,14 +183,22 @@ def _widened(halves: NDArray[np.int16]) -> NDArray[np.float32]:
     return np.multiply(wide, np.float32(2.0**112), out=wide)
 
 
-def newer_than(known: Mirror | None, scope: Scope, model: str) -> trip.Call:
+def newer_than(
+    known: Mirror | None, scope: Scope, model: str, previous: str | None = None
+) -> trip.Call:
     """Give what asks the database for a user's facts: no row if they are those of `known`.
 
-    Of vectors only those of the embedder named come along.
+    Of vectors those of the previous embedder come along where there are any, else of `model`.
     """
     revision, until = (known.revision, known.until) if known else (-1, "infinity")
     values = {"tenant": scope.tenant_id, "user_id": scope.user_id}
-    return _NEWER, {**values, "model": model, "known": revision, "until": until}
+    return _NEWER, {
+        **values,
+        "model": model,
+        "previous": previous,
+        "known": revision,
+        "until": until,
+    }
 
 
 class Mirrors:
@@ -191,17 +207,15 @@ class Mirrors:
     def __init__(self, most_bytes: int) -> None:
         self._kept: TTLCache[UUID, Mirror] = TTLCache(most_bytes, KEPT_FOR, getsizeof=_size)
 
-    def known(self, user_id: UUID, model: str) -> Mirror | None:
-        """Give a user's facts as they were last read here, with vectors of that embedder."""
+    def known(self, user_id: UUID, model: str, previous: str | None = None) -> Mirror | None:
+        """Give a user's facts as they were last read here, with vectors of one of the two."""
         kept = self._kept.get(user_id)
-        return kept if kept is not None and kept.model == model else None
+        return kept if kept is not None and kept.model in {model, previous} else None
 
-    async def learn(self, user_id: UUID, newer: Sequence[trip.Row], model: str) -> Mirror:
+    async def learn(self, user_id: UUID, newer: Sequence[trip.Row]) -> Mirror:
         """Keep what the answer to `newer_than` says, and give it."""
         is_large = len(newer) > _MANY
-        mirror = (
-            await asyncio.to_thread(_mirror, newer, model) if is_large else _mirror(newer, model)
-        )
+        mirror = await asyncio.to_thread(_mirror, newer) if is_large else _mirror(newer)
         if mirror.size <= self._kept.maxsize:
             self._kept[user_id] = mirror
         return mirror
@@ -215,9 +229,9 @@ def _size(mirror: Mirror) -> int:
     return mirror.size
 
 
-def _mirror(rows: Sequence[trip.Row], model: str) -> Mirror:
-    revision = rows[0][0]
-    known = sorted((row[1:] for row in rows if row[1] is not None), key=_AGE)
+def _mirror(rows: Sequence[trip.Row]) -> Mirror:
+    revision, model = rows[0][:2]
+    known = sorted((row[2:] for row in rows if row[2] is not None), key=_AGE)
     (ids, texts, kinds, pinned, of_model, guards, created, confirmed, expires, confirmations,
      vectors, words) = zip(*known, strict=True) if known else ((),) * 12  # fmt: skip
     order = np.fromiter(map(_rank, kinds, pinned, of_model), np.int8, len(known))
@@ -283,5 +297,5 @@ def _index(words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     return hashes[order], owners[order]
 
 
-EMPTY: Final = _mirror([(0, *(None,) * 12)], "")
+EMPTY: Final = _mirror([(0, "", *(None,) * 12)])
 """Of somebody without facts, or unseen."""

@@ -18,7 +18,7 @@ from psycopg_pool import PoolTimeout
 from pydantic_core import to_json
 
 from app.db import Scope
-from app.embeddings import EmbedderError, Vector, sentences
+from app.embeddings import Embedder, EmbedderError, Vector, sentences
 from app.memory import ranking
 from app.memory.answer import LASTING, Degraded, Lasting, Recall
 from app.memory.core import Core, incognito_digest
@@ -26,6 +26,7 @@ from app.memory.mirror import EMPTY, Mirror, newer_than
 from app.memory.own_name import without_name
 from app.memory.recall_log import Line
 from app.memory.selection import select
+from app.memory.space import embedder_named, name_of, previous_name
 from app.telemetry import logger
 from app.trip import statement, trip
 
@@ -159,8 +160,9 @@ async def _answer(core: Core, scope: Scope, question: Question) -> Recall | None
         if settled.frozen:
             core.frozen_sessions.add(session)
         return settled
-    search = await embed(core, question.query, state.name)
-    answer = _selected(facts, shared, state, search, core.embedder.recall_floor, question)
+    embedder = embedder_named(core, facts.model)
+    search = await embed(core, embedder, question.query, state.name)
+    answer = _selected(facts, shared, state, search, embedder.recall_floor, question)
     if question.session is None or search.degraded is not None or state.is_incognito:
         return answer
     core.frozen_sessions.add(session)
@@ -195,14 +197,14 @@ def _thawed(kept: dict[str, Any] | None, pending: int) -> Recall | None:
     return Recall(Lasting(**kept), frozen=True, pending_sessions=pending)
 
 
-async def embed(core: Core, query: str, name: str | None) -> Search:
+async def embed(core: Core, embedder: Embedder, query: str, name: str | None) -> Search:
     """Embed a message and its sentences in one call; without them when that fails or is late."""
     text = without_name(query, name)
     if not text:
         return Search("")
     try:
         async with asyncio.timeout(core.recall_deadline):
-            vectors = await core.embedder.embed(sentences(text, MAX_SENTENCES), "query")
+            vectors = await embedder.embed(sentences(text, MAX_SENTENCES), "query")
     except EmbedderError:
         return Search(query, degraded="embedder")
     except TimeoutError:
@@ -233,30 +235,23 @@ async def _read(
 
     Facts that are known here as they are now stay where they are.
     """
-    mirrors, model, tenant_id = core.mirrors, _model(core), scope.tenant_id
+    mirrors, models, tenant_id = core.mirrors, (name_of(core), previous_name(core)), scope.tenant_id
     owners = scope.user_id, tenant_id
-    known = [mirrors.known(owner, model) for owner in owners]
+    known = [mirrors.known(owner, *models) for owner in owners]
     states, *newer = await trip(
         core.db,
         tenant_id,
         (_STATE, _values(core, scope, question)),
         *(
-            newer_than(before, Scope(tenant_id, owner), model)
+            newer_than(before, Scope(tenant_id, owner), *models)
             for owner, before in zip(owners, known, strict=True)
         ),
     )
     own, shared = [
-        await mirrors.learn(owner, rows, model) if rows else before or EMPTY
+        await mirrors.learn(owner, rows) if rows else before or EMPTY
         for owner, rows, before in zip(owners, newer, known, strict=True)
     ]
     return _State(*states[0]) if states else None, own, shared
-
-
-def _model(core: Core) -> str:
-    try:
-        return core.embedder.name
-    except EmbedderError:
-        return ""  # it has not answered yet: there is nothing to compare vectors with
 
 
 def _selected(

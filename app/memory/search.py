@@ -19,6 +19,7 @@ from app.llm import Kind
 from app.memory import guard, ranking
 from app.memory.core import Core
 from app.memory.recall import embed, find_person
+from app.memory.space import previous_name
 from app.models import Fact
 from app.trip import Statement, statement, trip
 
@@ -55,7 +56,12 @@ and case when %(as_of)s::timestamptz is not null
 """
 
 _PERSON: Final = statement(f"""
-select u.memory = 'on', {ranking.NAME} from memory_user u
+select u.memory = 'on', {ranking.NAME},
+       %(previous)s::text is not null
+       and exists (select from memory_fact p
+                   where p.tenant_id = u.tenant_id and p.user_id = u.user_id
+                     and p.embedding_model = %(previous)s)
+from memory_user u
 where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
 """)  # noqa: S608 - the text put in is a constant
 
@@ -114,13 +120,14 @@ async def search(core: Core, tenant_id: UUID, user: str, query: Query) -> Result
     Raises `Invalid` for a filter that has no meaning.
     """
     wanted = json.dumps(_conditions(query.metadata or {}))
-    person, is_on, name = await _find_person(core, tenant_id, user)
+    person, is_on, name, is_of_previous = await _find_person(core, tenant_id, user)
+    embedder = core.previous if is_of_previous and core.previous else core.embedder
     best: list[tuple[Any, ...]] = []
     of = {"tenant": tenant_id, "user_id": person}
     if is_on and query.query:
-        search = await embed(core, query.query, name)
+        search = await embed(core, embedder, query.query, name)
         values = {
-            **ranking.values(core.embedder, search.vectors, search.message),
+            **ranking.values(embedder, search.vectors, search.message),
             **of,
             "wanted": wanted,
             "as_of": query.as_of,
@@ -146,18 +153,21 @@ async def search(core: Core, tenant_id: UUID, user: str, query: Query) -> Result
 
 async def _find_person(
     core: Core, tenant_id: UUID, user: str
-) -> tuple[UUID | None, bool, str | None]:
-    """Look a user up: whether memory is on, and the name. One who is unseen is None and off."""
+) -> tuple[UUID | None, bool, str | None, bool]:
+    """Look a user up: whether memory is on, the name, and whether the previous embedder serves.
+
+    One who is unseen is None and off.
+    """
     for _ in range(2):  # the id of somebody erased and come back is known for a minute
         person = await find_person(core, tenant_id, user)
         if person is None:
             break
-        of = {"tenant": tenant_id, "user_id": person}
+        of = {"tenant": tenant_id, "user_id": person, "previous": previous_name(core)}
         (rows,) = await trip(core.db, tenant_id, (_PERSON, of))
         if rows:
             return person, *rows[0]
         core.people.pop((tenant_id, user), None)
-    return None, False, None
+    return None, False, None, False
 
 
 def _may_be_shown(fact: Fact) -> bool:

@@ -11,12 +11,13 @@ from sqlalchemy import ARRAY, Text, case, cast, func, insert, select, tuple_, up
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
-from app.embeddings import Vector
+from app.embeddings import Embedder, Vector
 from app.llm import Usage
 from app.memory import guard
 from app.memory.core import Core
 from app.memory.jobs import defer_embed
 from app.memory.reconcile import Plan, Proposal, Ruling
+from app.memory.space import embedder_of
 from app.models import Evidence, Fact, FactEvent, FactVerdict
 from app.text import words
 
@@ -38,7 +39,9 @@ class Prepared:
     proposals: Sequence[Proposal]
     seen: set[UUID] = field(default_factory=set)
     """Those facts and the proposals: a pair of them that has no verdict was not worth one."""
+    embedder: Embedder | None = None
     vectors: dict[UUID, Vector] = field(default_factory=dict)
+    """Of that embedder; not used where the user's facts have become another's since."""
     rulings: dict[tuple[UUID, UUID], Ruling] = field(default_factory=dict)
     usage: Usage = field(default_factory=Usage)
     judge_again: bool = False
@@ -76,7 +79,9 @@ async def write(
     outcome = Outcome(dropped=decided.dropped)
     at = now(tx)
     events: list[tuple[UUID, str]] = []
-    rows = _rows(core, scope, prepared, decided, at)
+    if prepared.embedder is not await embedder_of(tx, core, scope):
+        prepared.vectors = {}
+    rows = _rows(scope, prepared, decided, at)
     # What was proposed a moment ago may have given way already: such a row is stored that way.
     fresh = {row.id: row for row in rows}
     for old, successor, until in decided.ended:
@@ -116,15 +121,15 @@ async def write(
     return outcome
 
 
-def _rows(core: Core, scope: Scope, prepared: Prepared, decided: Plan, at: datetime) -> list[Fact]:
+def _rows(scope: Scope, prepared: Prepared, decided: Plan, at: datetime) -> list[Fact]:
     """Make the rows of all new facts, each in its place: live, in history, in quarantine."""
-    rows = [_row(core, scope, prepared, p, alone=alone) for p, alone in decided.added]
+    rows = [_row(scope, prepared, p, alone=alone) for p, alone in decided.added]
     for proposal, successor, until in decided.history:
-        row = _row(core, scope, prepared, proposal, alone=True)
+        row = _row(scope, prepared, proposal, alone=True)
         _give_way(row, successor, at, until)
         rows.append(row)
     for proposal in decided.quarantined:
-        row = _row(core, scope, prepared, proposal, alone=True)
+        row = _row(scope, prepared, proposal, alone=True)
         row.quarantined_at, row.quarantine_reason = at, proposal.quarantine
         rows.append(row)
     return rows
@@ -187,8 +192,10 @@ def _fact(scope: Scope, fact_id: UUID) -> Any:
     )
 
 
-def _row(core: Core, scope: Scope, prepared: Prepared, p: Proposal, *, alone: bool) -> Fact:
-    vector = prepared.vectors.get(p.id)
+def _row(scope: Scope, prepared: Prepared, p: Proposal, *, alone: bool) -> Fact:
+    vector, model = prepared.vectors.get(p.id), None
+    if vector is not None and prepared.embedder is not None:
+        model = prepared.embedder.name
     return Fact(
         tenant_id=scope.tenant_id,
         user_id=scope.user_id,
@@ -200,7 +207,7 @@ def _row(core: Core, scope: Scope, prepared: Prepared, p: Proposal, *, alone: bo
         fingerprint=p.fingerprint,
         words=search_vector(p.text),
         embedding=None if vector is None else HalfVector(vector),
-        embedding_model=None if vector is None else core.embedder.name,
+        embedding_model=model,
         source=p.source,
         source_session_id=p.evidence.session_id if p.evidence else None,
         source_message_id=p.evidence.message_id if p.evidence else None,

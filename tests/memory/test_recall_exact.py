@@ -62,7 +62,7 @@ async def recalled(world: World, tenant_id: UUID, user_id: UUID, query: Vector) 
     """Rank in memory, over facts read anew."""
     ask = newer_than(None, Scope(tenant_id, user_id), MODEL)
     (newer,) = await trip(world.core.db, tenant_id, ask)
-    facts = await Mirrors(0).learn(user_id, newer, MODEL)
+    facts = await Mirrors(0).learn(user_id, newer)
     rows = ranking.recalled(facts, EMPTY, ([query], "", FLOOR))
     return [UUID(row.id) for row in rows if row.tier == "similarity"]
 
