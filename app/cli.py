@@ -80,6 +80,7 @@ def serve(
     import uvicorn  # noqa: PLC0415 - see the module's docstring, here and below
 
     from app.main import create_app  # noqa: PLC0415
+    from app.server import configuration  # noqa: PLC0415
 
     settings = _settings(data_dir)
     settings.public_url = settings.public_url or f"http://{host}:{port}"
@@ -88,15 +89,8 @@ def serve(
         signal.signal(number, lambda *_: sys.exit(0))
     with _listen(host, port) as door, database(settings) as address:
         _prepare(settings, address)
-        config = uvicorn.Config(
-            create_app(settings, address.service_url, with_worker=worker),
-            host=host,
-            port=port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=20,
-        )
+        served = create_app(settings, address.service_url, with_worker=worker)
+        config = configuration(served, host, port, timeout_graceful_shutdown=20)
         where = f", data in {settings.data_dir.expanduser()}" if address.is_embedded else ""
         typer.echo(f"Usermem serves on http://{host}:{port}{where}", err=True)
         server = uvicorn.Server(config)

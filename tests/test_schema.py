@@ -175,6 +175,7 @@ _OF_NOBODY = {
     "tenant_usage": "numbers of a day",
     "audit_log": "random ids, which nobody can tie to a user any more",
     "erasure": "keyed hashes",
+    "worker_state": "of no tenant",
 }
 
 

@@ -9,6 +9,7 @@ from app.api import (
     erasures,
     facts,
     health,
+    keys,
     memory,
     portability,
     quarantine,
@@ -31,6 +32,7 @@ router.include_router(portability.router)  # /v1/users/{user}/export, /v1/users/
 router.include_router(portability.uploads)  # /v1/users/{user}/import
 router.include_router(erasures.router)  # /v1/erasures
 router.include_router(tenant.router)  # /v1/tenant/policy
+router.include_router(keys.router)  # /v1/tenant/keys
 router.include_router(quarantine.router)  # /v1/quarantine
 router.include_router(audits.router)  # /v1/audits
 router.include_router(audit_log.router)  # /v1/audit-log
