@@ -88,11 +88,11 @@ _DUE = """
 _TENANT = "coalesce(job.args ->> 'tenant_id', '')"
 _FETCH = f"""
     with next as materialized (
-      ({_DUE.format(whose="job.priority > 0", order="job.priority desc, job.id")})
+      select id from ({_DUE.format(whose="job.priority > 0", order="job.priority desc, job.id")}) u
       union all
-      ({_DUE.format(whose=f"{_TENANT} > %(last)s", order=f"{_TENANT}, job.id")})
+      select id from ({_DUE.format(whose=f"{_TENANT} > %(last)s", order=f"{_TENANT}, job.id")}) v
       union all
-      ({_DUE.format(whose=f"{_TENANT} <= %(last)s", order=f"{_TENANT}, job.id")})
+      select id from ({_DUE.format(whose=f"{_TENANT} <= %(last)s", order=f"{_TENANT}, job.id")}) w
       limit 1)
     update procrastinate_jobs job set status = 'doing', worker_id = %(worker_id)s
     from next where job.id = next.id returning job.*
