@@ -18,6 +18,7 @@ from app import metrics, problems, tracing
 from app.api import memory
 from app.errors import TooSlow
 from app.telemetry import log_request, logger
+from app.tracing import Headers
 
 log = logger(__name__)
 
@@ -28,6 +29,8 @@ SLOWEST: Final = 16 * 1024
 
 WATCH_AFTER: Final = 0.1
 """Seconds after which it is looked whether the one who asked for a recall is still there."""
+
+_BODY_FOLLOWS: Final = (b"content-length", b"transfer-encoding")
 
 GONE: Final = 499
 """The status in the log where nobody was left to be answered; as nginx says it."""
@@ -57,7 +60,7 @@ class Edge:
             structlog.contextvars.bound_contextvars(request_id=request_id),
             tracing.span("request", scope["headers"]) as span,
         ):
-            await self._serve(scope, _Client(receive), answer)
+            await self._serve(scope, _Client(receive, scope["headers"]), answer)
             route = getattr(scope.get("route"), "path_format", None)
             seconds = time.perf_counter() - started
             span.name(f"{method} {route}" if route else "request")
@@ -95,11 +98,11 @@ class Edge:
 class _Client:
     """Whoever is at the other end: not waited for when slow, not worked for when gone."""
 
-    def __init__(self, receive: Receive) -> None:
+    def __init__(self, receive: Receive, headers: Headers) -> None:
         self._receive = receive
         self._waited = 0.0
         self._bytes = 0
-        self.has_all = False
+        self.has_all = not any(name in _BODY_FOLLOWS for name, _ in headers)
         self.has_left = False
 
     async def receive(self) -> Message:
