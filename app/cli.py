@@ -122,15 +122,21 @@ def worker(
 
 
 async def _work(settings: Settings, url: str, concurrency: int) -> None:
+    from app import metrics, tracing  # noqa: PLC0415
     from app.wiring import open_core  # noqa: PLC0415
     from app.worker import Worker  # noqa: PLC0415
 
+    if settings.worker_metrics:
+        host, _, port = settings.worker_metrics.partition(":")
+        metrics.serve(host, int(port))
     async with open_core(settings, url) as core:
+        tracing.configure()
         running = Worker(core, concurrency=concurrency)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, running.stop)
         await running.run()
+        tracing.shutdown()
 
 
 @app.command()

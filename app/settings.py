@@ -110,6 +110,12 @@ class Settings(BaseSettings):
         description="Secret of at least 16 characters that opens `/metrics` from elsewhere than "
         "loopback.",
     )
+    worker_metrics: str | None = Field(
+        None,
+        pattern=r"^[^:]+:\d{1,5}$",
+        description="Address like `127.0.0.1:9101` where `usermem worker` shows its own numbers, "
+        "which are nobody's secret. Unset: nowhere.",
+    )
     pool_size: int = Field(
         10, ge=2, le=200, description="Database connections of one process, per pool."
     )
