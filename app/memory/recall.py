@@ -57,8 +57,7 @@ select u.memory, u.epoch, coalesce(o.epoch, 0),
                             and i.digest = %(digest)s)),
        exists (select from incognito_session i
                where i.tenant_id = u.tenant_id and i.user_id = u.user_id
-                 and i.digest = %(digest)s),
-       timestamptz_send(now())
+                 and i.digest = %(digest)s)
 from memory_user u
 left join memory_user o on o.tenant_id = u.tenant_id and o.user_id = u.tenant_id
 where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
@@ -106,7 +105,6 @@ class _State(NamedTuple):
     name: str | None
     frozen: dict[str, Any] | None
     is_incognito: bool
-    at: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +269,7 @@ async def _read(
         ),
     )
     own, shared = (
-        mirrors.learn(owner, rows[0], model) if rows else before or EMPTY
+        mirrors.learn(owner, rows, model) if rows else before or EMPTY
         for owner, rows, before in zip(owners, newer, known, strict=True)
     )
     return _State(*states[0]) if states else None, own, shared
@@ -288,7 +286,7 @@ def _selected(
     facts: Mirror, shared: Mirror, state: _State, search: Search, floor: float, question: Question
 ) -> Recall:
     query = (search.vectors, search.message, floor) if search.message else None
-    rows = ranking.recalled(facts, shared, int.from_bytes(state.at), query)
+    rows = ranking.recalled(facts, shared, query)
     chosen = select(rows, question.token_budget)
     return Recall(
         Lasting.of(chosen),
