@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final, cast
 
@@ -18,6 +19,7 @@ from pydantic import SecretStr
 from pydantic_core import PydanticCustomError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.db import owed
 from app.errors import Forbidden, NotFound, Unauthorized
 from app.memory.core import Core
 from app.memory.erasures import require_all
@@ -244,6 +246,10 @@ class KeyedRoute(StrictRoute):
             request.state.credential = credential
             user = request.path_params.get("user")
             request.state.owner = ORGANIZATION if user is None else _decoded(user)
+            with owed() if needs.budget == "privacy" else nullcontext():
+                return await answer(request)
+
+        async def answer(request: Request) -> Response:
             if self.reads_itself:
                 return await handle(request)
             strict = JsonRequest(request.scope, request.receive)

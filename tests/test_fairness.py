@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from procrastinate.jobs import Status
 
 from app.worker import FIRST, build_queue
 from tests.fakes import FakeExtractor, reading, silence, until, working
@@ -48,7 +49,7 @@ async def order(world: World, most: int) -> list[str]:
             if job is None:
                 break
             turns.append(str(job.task_kwargs.get("tenant_id", job.task_name)))
-            await queue.job_manager.delete_job_by_id_async(job.id)
+            await queue.job_manager.finish_job(job, Status.SUCCEEDED, delete_job=True)
     return turns
 
 

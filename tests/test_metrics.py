@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, get_args
 from uuid import uuid4
 
 import httpx2
@@ -13,6 +14,7 @@ from pydantic import SecretStr
 from app import metrics
 from app.deps import secret_digest
 from app.memory import health
+from app.memory.core import Check
 from tests.api.test_errors import check_problem
 from tests.fakes import silence, until, working
 from tests.world import Caller, World
@@ -130,7 +132,7 @@ async def test_without_a_token_nobody_from_elsewhere_gets_in(world: World):
         check_problem(await http.get("/metrics", headers={"Authorization": "Bearer None"}), 401)
 
 
-async def readyz(world: World) -> dict:
+async def readyz(world: World) -> dict[str, Any]:
     return (await world.http.get("/readyz")).json()
 
 
@@ -158,10 +160,8 @@ async def test_a_worker_of_another_process_is_seen(world: World):
 
 async def test_a_model_that_fails_a_worker_elsewhere_is_seen_here(world: World):
     assert (await readyz(world))["checks"]["model"] == "off"
-    for state in ("ok", "failed", "degraded"):
-        elsewhere = replace(world.core, model_state=lambda state=state: state)
-        one = uuid4()
-        await health.tell(elsewhere, one)
+    for state in get_args(Check)[:3]:
+        await health.tell(replace(world.core, model_state=iter((state,)).__next__), uuid4())
         ready = await readyz(world)
         assert ready["checks"]["model"] == state
         assert ready["status"] == "degraded"  # no worker runs here
@@ -180,7 +180,7 @@ async def test_a_worker_tells_of_its_model(world: World):
     assert (await readyz(world))["checks"]["model"] == "degraded"
 
 
-def _rules() -> list[dict]:
+def _rules() -> list[dict[str, Any]]:
     (group,) = yaml.safe_load(ALERTS.read_text())["groups"]
     return group["rules"]
 

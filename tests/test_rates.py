@@ -3,13 +3,14 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from app.deps import KeyCache, Needs
 from app.errors import TooManyRequests
 from app.memory.tenants import SCOPES, _checksum, create_key
-from app.rates import Rates
+from app.rates import Budget, Rates
 from tests.api.test_errors import check_problem
 from tests.conftest import ROOT_KEY
 from tests.world import Caller, World
@@ -66,8 +67,8 @@ def test_it_is_said_when_to_come_back():
 
 
 @asynccontextmanager
-async def limited(world: World, **limits) -> AsyncIterator[tuple[World, KeyCache]]:
-    keys = KeyCache(Rates(limits))
+async def limited(world: World, **limits: int) -> AsyncIterator[tuple[World, KeyCache]]:
+    keys = KeyCache(Rates(cast("dict[Budget, int]", limits)))
     state = {**world.state, "keys": keys}
     async with World._over(world.app, world.urls, state, world.settings) as opened:
         yield opened, keys

@@ -1,6 +1,7 @@
 """What operating the service needs: keys that can be told apart, workers that say how they are.
 
-The index lets a worker find the next job of each tenant in turn without reading the whole queue.
+The indexes let a worker find the next job of each tenant in turn, and whether a job's lock is free,
+without reading the whole queue.
 """
 
 from alembic import op
@@ -35,10 +36,17 @@ def upgrade() -> None:
         on procrastinate_jobs ((coalesce(args ->> 'tenant_id', '')), id) where status = 'todo'
         """
     )
+    op.execute(
+        """
+        create index procrastinate_jobs_by_lock
+        on procrastinate_jobs (lock, id) where status in ('todo', 'doing')
+        """
+    )
 
 
 def downgrade() -> None:
     op.execute("set local lock_timeout = '2s'")
+    op.execute("drop index procrastinate_jobs_by_lock")
     op.execute("drop index procrastinate_jobs_by_tenant")
     op.execute("drop table worker_state")
     op.execute("alter table api_key drop column last_used_at")

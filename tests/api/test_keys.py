@@ -1,6 +1,7 @@
 """A tenant's own keys over HTTP: shown once, listed by their ends, rotated with an overlap."""
 
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -10,13 +11,13 @@ from tests.world import Caller
 KEYS = "/v1/tenant/keys"
 
 
-async def make(caller: Caller, **body) -> dict:
+async def make(caller: Caller, **body) -> dict[str, Any]:
     answer = await caller.call("POST", KEYS, json={"scopes": ["recall"], **body})
     assert answer.status_code == 201, answer.text
     return answer.json()
 
 
-async def listed(caller: Caller) -> dict[str, dict]:
+async def listed(caller: Caller) -> dict[str, dict[str, Any]]:
     answer = await caller.call("GET", KEYS)
     assert answer.status_code == 200, answer.text
     return {item["id"]: item for item in answer.json()["items"]}
@@ -73,7 +74,7 @@ async def test_admin_alone_may_not_read_and_yet_make_a_key_that_may(alice: Calle
         {"scopes": ["recall"], "tenant": "x"},
     ],
 )
-async def test_what_is_no_key_is_refused(alice: Caller, body: dict):
+async def test_what_is_no_key_is_refused(alice: Caller, body: dict[str, Any]):
     check_problem(await alice.call("POST", KEYS, json=body), 422)
 
 
@@ -120,7 +121,7 @@ async def test_after_a_rotation_both_keys_work_until_the_overlap_ends(alice: Cal
     assert until_end(shown[new["id"]], new["created_at"]) == timedelta(days=90)
 
 
-def until_end(key: dict, at: str) -> timedelta:
+def until_end(key: dict[str, Any], at: str) -> timedelta:
     return datetime.fromisoformat(key["expires_at"]) - datetime.fromisoformat(at)
 
 

@@ -161,6 +161,10 @@ class _Stuck:
         finally:
             self.waiting -= 1
 
+    async def warm(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
 
 async def test_an_abandoned_recall_stops_working(alice: Caller, monkeypatch):
     await alice.post("/facts", {"text": "Likes tea.", "kind": "preference"})
@@ -168,7 +172,11 @@ async def test_an_abandoned_recall_stops_working(alice: Caller, monkeypatch):
     core = replace(alice.world.core, embedder=stuck, recall_deadline=30)
     left = asyncio.Event()
 
+    parts = [{"type": "http.request", "body": b"", "more_body": False}]
+
     async def receive():
+        if parts:
+            return parts.pop()
         await left.wait()
         return {"type": "http.disconnect"}
 
@@ -189,14 +197,7 @@ async def test_an_abandoned_recall_stops_working(alice: Caller, monkeypatch):
         "state": {**alice.world.state, "core": core},
     }
 
-    async def receive_all():
-        if not receive_all.read:
-            receive_all.read = True
-            return {"type": "http.request", "body": b"", "more_body": False}
-        return await receive()
-
-    receive_all.read = False
-    served = asyncio.create_task(alice.world.app(scope, receive_all, send))
+    served = asyncio.create_task(alice.world.app(scope, receive, send))
     await asyncio.wait_for(stuck.started.wait(), 10)
     assert stuck.waiting == 1
 
