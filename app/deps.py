@@ -139,8 +139,9 @@ class KeyCache:
 
     def drop(self, key_id: str) -> None:
         """Look a key up anew when it comes next: it was revoked, or ends sooner than it did."""
-        for seen, known in list(self._known.items()):
-            if known.key_id == key_id:
+        for seen in list(self._known):
+            known = self._known.get(seen)
+            if known is not None and known.key_id == key_id:
                 self._known.pop(seen, None)
 
     async def aclose(self, core: Core) -> None:
