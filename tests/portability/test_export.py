@@ -243,6 +243,7 @@ _WITHOUT_A_PERSON = {
     "tenant": "the customer's own name",
     "tenant_policy": "what the tenant decided",
     "tenant_usage": "numbers of a whole tenant",
+    "worker_state": "how a worker found the model",
 }
 _HASHES_ALONE = {
     "seen_message": "keyed hashes of message ids",
