@@ -49,6 +49,7 @@ app.add_typer(_sessions, name="sessions")
 _audits = typer.Typer(help="Look for what should not be there.", no_args_is_help=True)
 app.add_typer(_audits, name="audit")
 _tenants.command("erase")(erasing.erase_tenant)
+app.command("forget")(erasing.forget)
 app.add_typer(erasing.erasures, name="erasures")
 
 
@@ -175,7 +176,7 @@ def export_tenant(
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Print everything kept about every user of a tenant, as NDJSON; each user can be imported."""
+    """Print everything kept about a tenant's users and its organization, as NDJSON."""
     settings = _settings(data_dir)
     with database(settings) as address, ExitStack() as stack:
         _prepare(settings, address)
@@ -192,7 +193,7 @@ async def _export_tenant(address: Address, tenant: str, out: IO[bytes]) -> int:
     async with _open(address.owner_url) as base:
         tenant_id = await tenants.resolve_tenant(base, tenant)
     async with _open(address.service_url) as base:
-        return await export(base, tenant_id, out)
+        return await export(base, tenant_id, out, by="cli")
 
 
 def _for_me_alone(path: str, flags: int) -> int:

@@ -477,6 +477,45 @@ class MemoryFile(OfUser, Base):
     updated_at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
 
+class ForgettingNight(Base):
+    """Where a tenant's latest night of forgetting stands: one a day (UTC), by one clock."""
+
+    __tablename__ = "forgetting_night"
+
+    tenant_id: Mapped[UUID] = mapped_column(
+        ForeignKey("tenant.id", ondelete="CASCADE"), primary_key=True
+    )
+    day: Mapped[date]
+    started_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    finished_at: Mapped[datetime | None]
+
+
+class ForgettingEntry(OfUser, Base):
+    """A fact that was let go, or would have been, and by which rule. The fact may be gone."""
+
+    __tablename__ = "forgetting_log"
+    __table_args__ = (
+        ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),
+        Index("ix_forgetting_log_newest", "tenant_id", "created_at", "id"),
+        Index(
+            "uq_forgetting_log_dry_run",
+            "tenant_id",
+            "user_id",
+            "day",
+            "fact_id",
+            unique=True,
+            postgresql_where=text("dry_run"),
+        ),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    fact_id: Mapped[UUID]
+    rule: Mapped[str]
+    dry_run: Mapped[bool]
+    day: Mapped[date]
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
 class AuditEntry(Base):
     """Who did what to whom, append-only. `about` is our random id of the user: erasing unnames it.
 

@@ -23,7 +23,17 @@ from psycopg_pool import AsyncConnectionPool
 
 from app import metrics, tracing
 from app.db import Scope
-from app.memory import audit, erasures, extract, health, learn, overdue, rejudge, retention
+from app.memory import (
+    audit,
+    erasures,
+    extract,
+    forgetting,
+    health,
+    learn,
+    overdue,
+    rejudge,
+    retention,
+)
 from app.memory.core import Core
 from app.memory.jobs import DUE, EMBED, EXTRACT, REJUDGE
 from app.telemetry import logger
@@ -204,6 +214,13 @@ def build_queue(core: Core) -> App:
     async def audit_tenants(timestamp: int) -> None:
         del timestamp
         await audit.audit_every_tenant(core)
+
+    # Asked each hour, for a worker may be down at any of them; the night itself knows its end.
+    @app.periodic(cron="7 * * * *")
+    @app.task(name="forget", queueing_lock="forget")
+    async def forget_by_night(timestamp: int) -> None:
+        del timestamp
+        await forgetting.forget_every_tenant(core)
 
     @app.periodic(cron="17 * * * *")
     @app.task(name="retain", queueing_lock="retain", priority=FIRST)

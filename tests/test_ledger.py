@@ -30,6 +30,7 @@ from tests.world import Caller, Urls, World
 
 MARKER = "zqxledger"
 FACT = {"text": f"Uses {MARKER} daily.", "kind": "preference"}
+FILE = {"command": "create", "path": f"/memories/{MARKER}.md", "file_text": MARKER}
 
 
 def settings_for(urls: Urls, ledger: Path | None) -> Settings:
@@ -103,6 +104,8 @@ async def test_a_restored_database_is_served_by_nobody_until_its_erasures_are_re
             bob = alice.of("bob")
             for caller in (alice, bob):
                 assert (await caller.post("/facts", FACT)).status_code == 201
+                made = await caller.post("/memory-tool", FILE)
+                assert not made.json()["is_error"]
             turns = {"messages": [{"role": "user", "content": f"I live in {MARKER}."}]}
             await alice.post("/transcripts", turns)
             dump(before, backup)
@@ -137,6 +140,7 @@ async def test_a_restored_database_is_served_by_nobody_until_its_erasures_are_re
             assert [item["erasure_id"] for item in listed] == [erased["erasure_id"]]
             assert listed[0]["erased_at"] == erased["erased_at"]
             of_bob = world.rows("select user_id from user_directory where external_id = 'bob'")
+            assert world.rows("select user_id from memory_file") == of_bob
             left = {h.user_id for h in holdings(after.superuser) if MARKER in h.text.lower()}
             assert left == {of_bob[0][0]}
             assert await erasures.replay(world.core, read(ledger)) == 0

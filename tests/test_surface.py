@@ -37,7 +37,7 @@ def test_the_table_of_limits_is_what_is_counted():
         assert limit == (Needs(scope).budget if scope else "none"), name
 
 
-def test_no_route_is_served_that_is_not_in_the_table(world: World):
+async def test_no_route_is_served_that_is_not_in_the_table(world: World):
     served = {
         f"{method} {re.sub(r':id}', '}', str(getattr(route, 'path_format', route.path)))}"
         for route in iter_route_contexts(world.app.routes)

@@ -76,7 +76,7 @@ async def export(
 ) -> StreamingResponse:
     """Give everything that is kept about the user, as it stands now."""
     as_document = prefers(JSON, request.headers.get("accept", ""), to=NDJSON)
-    file = await export_user(core.db, key.tenant_id, user, as_document=as_document)
+    file = await export_user(core.db, key.tenant_id, user, by=key.actor, as_document=as_document)
     if as_document:
         return _Download(file, JSON, "memory.json")
     return _Download(file, NDJSON, "memory.ndjson")
@@ -114,7 +114,9 @@ async def import_file(
             async def settle(tx: AsyncSession, imported: Imported) -> None:
                 await once.keep(tx, user, 200, ImportedOut.model_validate(imported))
 
-            imported = await import_user(core, key.tenant_id, user, read(file), settle=settle)
+            imported = await import_user(
+                core, key.tenant_id, user, read(file), by=key.actor, settle=settle
+            )
     return ImportedOut.model_validate(imported)
 
 

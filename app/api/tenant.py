@@ -10,7 +10,14 @@ from pydantic_core import PydanticCustomError
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.durations import Duration
 from app.memory.guard import DEFAULT_BLOCKED
-from app.memory.policy import Policy, lock_policy, policy_of, write_policy
+from app.memory.policy import (
+    Forgetting,
+    Policy,
+    forgetting_of,
+    lock_policy,
+    policy_of,
+    write_policy,
+)
 from app.prompts import PROMPTS
 from app.wire import Line, Model
 
@@ -37,24 +44,30 @@ class PolicyBody(Model):
 
     session_silence: Duration = _DEFAULT.session_silence
     session_cap: Duration = _DEFAULT.session_cap
-    max_facts_per_user: Annotated[int, Field(ge=1, le=10_000)] = _DEFAULT.max_facts_per_user
+    max_facts_per_user: Annotated[int, Field(ge=1, le=10_000)] | None = _DEFAULT.max_facts_per_user
     max_facts_per_day: Annotated[int, Field(ge=0, le=10_000)] = _DEFAULT.max_facts_per_day
     turn_retention: Duration = _DEFAULT.turn_retention
+    superseded_retention: Duration | None = _DEFAULT.superseded_retention
+    goal_expiry: Duration | None = _DEFAULT.goal_expiry
+    unrecalled_expiry: Duration | None = _DEFAULT.unrecalled_expiry
+    forgotten_retention: Duration | None = _DEFAULT.forgotten_retention
+    forgetting: Forgetting | None = _DEFAULT.forgetting
     blocked_categories: list[Annotated[str, AfterValidator(_category)]] = Field(
         default_factory=lambda: list(_DEFAULT.blocked_categories)
     )
-    audit_retention: Duration = _DEFAULT.audit_retention
     default_memory: Literal["on", "paused"] = _DEFAULT.default_memory
     extraction_instructions: Annotated[Line, Field(max_length=2_000)] | None = None
     model: Annotated[Line, Field(min_length=1, max_length=100)] | None = None
     prompt_version: Annotated[Line, AfterValidator(_prompt)] | None = None
     monthly_token_budget: Annotated[int, Field(ge=0)] | None = None
+    audit_retention: Duration = _DEFAULT.audit_retention
+    recall_log_retention: Duration = _DEFAULT.recall_log_retention
 
 
 @router.get("/policy", dependencies=[_admin])
 async def get_policy(core: CoreDep, key: CredentialDep, tx: Tx) -> PolicyBody:
     """Read the policy."""
-    return PolicyBody.model_validate(asdict(await policy_of(tx, core, key.tenant_id)))
+    return await _shown(tx, key, await policy_of(tx, core, key.tenant_id))
 
 
 @router.put("/policy", dependencies=[_admin])
@@ -86,4 +99,10 @@ async def _write(
         changes["blocked_categories"] = tuple(sorted(set(body.blocked_categories)))
     wanted = replace(current, **changes)
     policy = await write_policy(tx, core, key.tenant_id, wanted, by=key.actor)
-    return PolicyBody.model_validate(asdict(policy))
+    return await _shown(tx, key, policy)
+
+
+async def _shown(tx: Tx, key: CredentialDep, policy: Policy) -> PolicyBody:
+    """Show a policy; of forgetting that is left to the tenant's age, how it is today."""
+    forgetting = await forgetting_of(tx, key.tenant_id, policy)
+    return PolicyBody.model_validate({**asdict(policy), "forgetting": forgetting})

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import UUID
 
 from app.errors import Invalid
-from app.models import ApiKey, AuditEntry, Fact, Session
+from app.models import ApiKey, AuditEntry, Fact, ForgettingEntry, Session
 
 if TYPE_CHECKING:
     from app.memory.core import Core
+    from app.memory.forgetting_rules import Due
 
 _MAC = 16
 
 
-T = TypeVar("T", Fact, Session, AuditEntry, ApiKey)
+T = TypeVar("T", Fact, Session, AuditEntry, ApiKey, ForgettingEntry, "Due")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from app.memory.ingest import clamp_time
 from app.memory.learn import commit, prepare
 from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal, Ruling
-from app.memory.usage import over_budget, spend
+from app.memory.usage import count, over_budget, spent
 from app.memory.users import drop_frozen, ensure_user, find_user, lock_user
 from app.memory.view import View, seen, status_of
 from app.memory.write import Outcome, close
@@ -234,7 +234,7 @@ async def add_fact(
             raise Conflict("The user was erased meanwhile.", code="user_erased")
         require_on(locked)
         outcome = await commit(tx, core, scope, prepared, by=by)
-        await spend(tx, tenant_id, prepared.usage)
+        await count(tx, tenant_id, {**outcome.counts, **spent(prepared.usage)})
         if scope.is_organization:
             # Everybody's stable part holds what is new here.
             await drop_frozen(tx, locked)

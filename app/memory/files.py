@@ -6,8 +6,9 @@ changes nothing.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
@@ -215,6 +216,40 @@ class _Files:
             )
             .execution_options(synchronize_session=False)
         )
+
+
+async def bring(
+    tx: AsyncSession, scope: Scope, rows: Sequence[Mapping[str, Any]], *, most: int | None = None
+) -> Counter[str]:
+    """Store files and directories from elsewhere beside what is there; give why some are not.
+
+    Where something stands already, it stays: on the same path, and a file above it too. `most` is
+    how many there may be. Call it under the user's lock, with texts that may be kept.
+    """
+    found = await tx.execute(
+        select(MemoryFile.path, MemoryFile.content.is_(None)).where(_of(scope))
+    )
+    is_directory: dict[str, bool] = {row[0]: row[1] for row in found}
+    refused: Counter[str] = Counter()
+    fresh: list[dict[str, Any]] = []
+    for row in rows:
+        path, kind = row["path"], row["content"] is None
+        new = [one for one in [*_ancestors(path), path] if one not in is_directory]
+        if not all(is_directory.get(above, True) for above in _ancestors(path)):
+            refused["path_taken"] += 1
+        elif not new:
+            refused["path_taken"] += is_directory[path] != kind
+        elif most is not None and len(is_directory) + len(new) > most:
+            refused["too_many_files"] += 1
+        else:
+            is_directory |= {**dict.fromkeys(new, True), path: kind}
+            owner = {"tenant_id": scope.tenant_id, "user_id": scope.user_id}
+            above = {**row, **owner, "content": None, "revision": 1}
+            fresh += [{**above, "path": one} for one in new[:-1]]
+            fresh.append({**row, **owner})
+    if fresh:
+        await (await tx.connection()).execute(insert(MemoryFile), fresh)
+    return +refused
 
 
 def _of(scope: Scope) -> ColumnElement[bool]:

@@ -22,7 +22,7 @@ from app import metrics
 from app.db import now
 from app.embeddings import EmbedderError
 from app.errors import Conflict, Invalid
-from app.memory import guard
+from app.memory import audit_log, guard
 from app.memory.core import Core
 from app.memory.echo import cut_echo
 from app.memory.facts import check_metadata, require_on
@@ -32,7 +32,16 @@ from app.memory.placing import Placing, Record
 from app.memory.policy import Policy, policy_of
 from app.memory.users import ensure_user, find_user, lock_user, read_settings
 from app.memory.write import EMBED_AGAIN_AFTER
-from app.models import Evidence, Fact, FactEvent, FactVerdict, Message, Session, User
+from app.models import (
+    Evidence,
+    Fact,
+    FactEvent,
+    FactVerdict,
+    MemoryFile,
+    Message,
+    Session,
+    User,
+)
 
 TOGETHER: Final = 200
 """Records that are written at once."""
@@ -40,10 +49,11 @@ TOGETHER: Final = 200
 EMBED_AT_ONCE: Final = 5.0
 """Seconds spent on vectors before the answer; a job makes the rest."""
 
-_ORDER: Final = (Session, Message, Fact, Evidence, FactVerdict, FactEvent)
+_ORDER: Final = (Session, Message, Fact, Evidence, FactVerdict, FactEvent, MemoryFile)
 _PAST: Final = (
     "said_at",
     "created_at",
+    "updated_at",
     "last_confirmed_at",
     "last_recalled_at",
     "superseded_at",
@@ -77,12 +87,13 @@ async def import_user(
     user: str,
     records: Iterator[Record | str],
     *,
+    by: str,
     settle: Settle,
 ) -> Imported:
     """Write a file's records into a user's memory, creating the user if need be.
 
-    `records` is read once, in a thread. Opens its own transactions. Raises `Conflict` while the
-    user's memory is not on; vectors are made anew after the commit.
+    `records` is read once, in a thread; `by` names the actor. Opens its own transactions. Raises
+    `Conflict` while the user's memory is not on; vectors are made anew after the commit.
     """
     async with core.db.tenant(tenant_id) as tx:
         policy = await policy_of(tx, core, tenant_id)
@@ -97,7 +108,7 @@ async def import_user(
             if locked is None or before not in {None, scope}:
                 raise Conflict("The user was erased meanwhile.", code="user_erased")
             require_on(locked)
-            placing = Placing(tx, core, scope, sifted.refused)
+            placing = Placing(tx, core, scope, sifted.refused, by)
             for table in _ORDER:
                 for batch in sifted.batches(table):
                     await placing.place(table, batch)
@@ -108,6 +119,10 @@ async def import_user(
                 await defer_embed(tx, scope, now(tx) + EMBED_AGAIN_AFTER)
             rejected = dict(sorted((sifted.rejected + placing.rejected).items()))
             imported = Imported(len(placing.added), rejected, placing.known())
+            details = {"imported": imported.imported, "rejected": rejected}
+            await audit_log.record(
+                tx, tenant_id, by, "user_imported", about=scope.user_id, details=details
+            )
             await settle(tx, imported)
     with suppress(EmbedderError, TimeoutError):
         async with asyncio.timeout(EMBED_AT_ONCE):
@@ -200,8 +215,8 @@ def _refused(record: Record, policy: Policy, at: datetime) -> str | None:
             return "secret"
         columns["text"] = cut_echo(scrubbed.text)
         return None if columns["text"] else "echo"
-    said = columns.get("quote") or columns.get("reason")
-    return "secret" if said and guard.scrub(said).found else None
+    said = (columns.get(name) for name in ("quote", "reason", "path", "content"))
+    return "secret" if any(text and guard.scrub(text).found for text in said) else None
 
 
 def _refused_fact(columns: dict[str, Any], policy: Policy, at: datetime) -> str | None:

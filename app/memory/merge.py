@@ -6,20 +6,21 @@ id is erased in the same transaction, for a row's user never changes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Select, delete, select
+from sqlalchemy import Select, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
 from app.errors import Conflict, Invalid, NotFound
 from app.llm import Judge
+from app.memory import audit_log, erase
 from app.memory.core import Core, incognito_digest
 from app.memory.facts import judge_for, require_on
-from app.memory.idempotency import forget_answers
+from app.memory.files import bring
 from app.memory.ingest import open_again, resume
 from app.memory.jobs import defer_embed, defer_rejudge, drop_jobs
 from app.memory.learn import decide, live, prepare
@@ -34,13 +35,14 @@ from app.models import (
     Fact,
     FactEvent,
     FactVerdict,
+    ForgettingEntry,
     IncognitoSession,
+    MemoryFile,
     Message,
     SeenMessage,
     Session,
     Unlearned,
     User,
-    UserDirectory,
 )
 
 JUDGED_AT_ONCE: Final = 50
@@ -48,6 +50,7 @@ TRIES: Final = 3
 """How often facts are judged anew because they changed meanwhile."""
 
 _TOGETHER: Final = 200
+_FILES_TOGETHER: Final = 50
 
 Change = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 """What is different of a row under its new user; None where it doesn't come along."""
@@ -113,7 +116,11 @@ async def merge_users(core: Core, tenant_id: UUID, user: str, into: str, *, by: 
                 require_on(one)
             move = _Move(tx, core, source, target, by)
             merged = await _carry_out(move, prepared, locked[target.user_id], into)
-            await _erase(tx, core, source, user)
+            counts = {name: count for name, count in asdict(merged).items() if name != "into"}
+            await audit_log.record(
+                tx, tenant_id, by, "user_merged", about=target.user_id, details=counts
+            )
+            await erase.erase(tx, core, tenant_id, user, by=by)
             return merged
     raise Conflict("The user's facts keep changing; try again.", code="busy", retry_after=1)
 
@@ -183,7 +190,9 @@ async def _carry_out(move: _Move, parts: Sequence[Prepared], account: User, into
     for table in (Evidence, FactVerdict, FactEvent):
         await _copy(move, table, lambda row: _of_moved_fact(move, row))
     await _copy(move, Unlearned, lambda _: {})
+    await _copy(move, ForgettingEntry, lambda row: _of_moved_fact(move, row))
     await _copy(move, IncognitoSession, lambda _: {})
+    await _move_files(move)
     await _record(move, parts, decided)
     await drop_frozen(tx, account)
     await defer_embed(tx, target, now(tx) + EMBED_AGAIN_AFTER)
@@ -238,6 +247,16 @@ def _of_moved_fact(move: _Move, row: Mapping[str, Any]) -> dict[str, Any] | None
             return None
     session = row.get("session_id")
     return {"session_id": move.sessions.get(session, session)} if session else {}
+
+
+async def _move_files(move: _Move) -> None:
+    """Move the memory tool's files; on the same path the account's own stays."""
+    found = await move.tx.stream(
+        _rows(move.source, MemoryFile, *MemoryFile.__table__.c).order_by(MemoryFile.path),
+        execution_options={"yield_per": _FILES_TOGETHER},
+    )
+    async for rows in found.mappings().partitions():
+        await bring(move.tx, move.target, [dict(row) for row in rows])
 
 
 async def _record(move: _Move, parts: Sequence[Prepared], decided: Plan) -> None:
@@ -340,15 +359,3 @@ async def _copy(move: _Move, table: Any, change: Change) -> None:
         ]
         if moved:
             await connection.execute(insert(table).on_conflict_do_nothing(), moved)
-
-
-async def _erase(tx: AsyncSession, core: Core, source: Scope, user: str) -> None:
-    """Erase what is left of the old id."""
-    await forget_answers(tx, source.tenant_id, user_id=source.user_id)
-    for table in (UserDirectory, User):
-        await tx.execute(
-            delete(table).where(
-                table.tenant_id == source.tenant_id, table.user_id == source.user_id
-            )
-        )
-    core.people.pop((source.tenant_id, user), None)

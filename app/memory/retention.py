@@ -8,7 +8,7 @@ from sqlalchemy import delete
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import now
-from app.memory import audit_log, page_links, recall_log
+from app.memory import audit_log, forgetting, page_links, recall_log
 from app.memory.core import Core
 from app.memory.idempotency import KEPT_FOR
 from app.memory.policy import policy_of
@@ -16,7 +16,6 @@ from app.memory.tenants import every_tenant
 from app.models import IdempotencyKey, Message, SeenMessage
 
 MESSAGE_IDS: Final = timedelta(days=30)
-RECALLS: Final = timedelta(days=30)
 
 
 async def retain(core: Core) -> None:
@@ -44,6 +43,7 @@ async def _retain_of(tx: AsyncSession, core: Core, tenant_id: UUID) -> None:
             SeenMessage.tenant_id == tenant_id, SeenMessage.seen_at < now(tx) - MESSAGE_IDS
         )
     )
-    await recall_log.expire(tx, tenant_id, RECALLS)
+    await recall_log.expire(tx, tenant_id, policy.recall_log_retention)
     await page_links.expire(tx, tenant_id)
     await audit_log.expire(tx)
+    await forgetting.expire_log(tx, tenant_id, policy)

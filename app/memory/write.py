@@ -58,6 +58,16 @@ class Outcome:
     quarantined: list[UUID] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Give what became of the facts, as the tenant's day counts it."""
+        return {
+            "facts_added": len(self.added),
+            "facts_confirmed": len(self.confirmed),
+            "facts_superseded": len(self.superseded),
+            "facts_quarantined": len(self.quarantined),
+        }
+
 
 async def write(
     tx: AsyncSession, core: Core, scope: Scope, prepared: Prepared, decided: Plan, by: str

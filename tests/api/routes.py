@@ -28,13 +28,19 @@ _POLICY = {
     "max_facts_per_user": 500,
     "max_facts_per_day": 50,
     "turn_retention": "0s",
+    "superseded_retention": None,
+    "goal_expiry": "90d",
+    "unrecalled_expiry": "60d",
+    "forgotten_retention": "30d",
+    "forgetting": "dry_run",
     "blocked_categories": [],
-    "audit_retention": "365d",
     "default_memory": "on",
     "extraction_instructions": None,
     "model": None,
     "prompt_version": None,
     "monthly_token_budget": None,
+    "audit_retention": "365d",
+    "recall_log_retention": "30d",
 }
 
 
@@ -200,6 +206,9 @@ ROUTES = (
     ),
     Route("DELETE", f"{_KEYS}/{{key}}", "admin"),
     Route("POST", f"{_KEYS}/{{key}}/rotate", "admin", {"overlap": "24h"}),
+    Route("GET", "/v1/tenant/stats", "admin", query=("from", "to"), foreign=200),
+    Route("GET", "/v1/forgetting/preview", "admin", query=_PAGE, foreign=200),
+    Route("GET", "/v1/forgetting/log", "admin", query=_PAGE, foreign=200),
     Route("GET", "/v1/quarantine", "admin", query=_PAGE, foreign=200),
     Route(
         "POST",

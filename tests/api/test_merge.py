@@ -1,6 +1,7 @@
 """An anonymous id's memory moves to the account's: judged, whole, once, and the old id is gone."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -149,6 +150,54 @@ async def test_what_a_person_had_deleted_or_hidden_stays_so(alice: Caller, anony
     await alice.world.drain()
 
     assert posted.json()["status"] == "skipped"
+    assert await alice.facts("all") == []
+
+
+async def test_files_move_and_the_accounts_own_stays_on_the_same_path(
+    alice: Caller, anonymous: Caller
+):
+    async def tool(caller: Caller, command: str, path: str, **more: str) -> str:
+        answer = await caller.post("/memory-tool", {"command": command, "path": path, **more})
+        assert not answer.json()["is_error"], answer.text
+        return answer.json()["content"]
+
+    await tool(alice, "create", "/memories/same.md", file_text="of the account")
+    await tool(anonymous, "create", "/memories/same.md", file_text="of nobody")
+    await tool(anonymous, "create", "/memories/dir/other.md", file_text="comes along")
+
+    assert (await _merge(anonymous)).status_code == 200
+
+    assert "of the account" in await tool(alice, "view", "/memories/same.md")
+    assert "comes along" in await tool(alice, "view", "/memories/dir/other.md")
+    assert not [h for h in holdings(alice.world.urls.superuser) if h.text == "of nobody"]
+
+
+async def test_the_old_id_goes_as_by_an_erasure(alice: Caller, anonymous: Caller):
+    await _add(anonymous, "Prefers window seats.")
+    ledger = alice.world.core.ledger
+    assert ledger
+
+    assert (await _merge(anonymous)).status_code == 200
+
+    [erased] = (await alice.call("GET", "/v1/erasures")).json()["items"]
+    [line] = [one for one in await ledger.read() if one.tenant_id == alice.tenant_id]
+    assert str(line.erasure_id) == erased["erasure_id"]
+    log = (await alice.call("GET", "/v1/audit-log")).json()["items"]
+    acts = [(entry["action"], entry["user"], entry["actor"]) for entry in log[:2]]
+    actor = f"key:{alice.key.split('_')[1]}"
+    assert acts == [("user_erased", None, actor), ("user_merged", "alice", actor)]
+    assert log[1]["details"]["facts_moved"] == 1
+
+
+async def test_without_its_line_in_the_ledger_nothing_is_merged(
+    alice: Caller, anonymous: Caller, monkeypatch: pytest.MonkeyPatch
+):
+    await _add(anonymous, "Prefers window seats.")
+    monkeypatch.setattr(alice.world.core.ledger, "path", Path("/dev/full"))
+
+    assert (await _merge(anonymous)).status_code == 503
+
+    assert await anonymous.texts() == ["Prefers window seats."]
     assert await alice.facts("all") == []
 
 

@@ -235,6 +235,20 @@ async def test_reading_an_unseen_user_creates_nothing(alice: Caller):
         assert rows == []
 
 
+async def test_a_deleted_session_takes_along_what_rests_on_it_alone(alice: Caller):
+    await alice.say("I work at Initech. I live in Lisbon.", session="one")
+    await alice.say("I live in Lisbon. I work at Globex now. I prefer tea.", session="two")
+
+    receipt = (await alice.delete("/sessions/two")).json()
+
+    assert receipt == {
+        "session": "two", "facts_erased": 2, "facts_kept": 1, "facts_restored": 1,
+    }  # fmt: skip
+    assert await alice.texts("all") == ["Lives in Lisbon.", "Works at Initech."]
+    told = (await alice.get("/export")).text
+    assert [word for word in ("Globex", "tea", '"two"') if word in told] == []
+
+
 async def test_of_two_deletes_at_once_one_finds_nothing(alice: Caller):
     await alice.say("I live in Lisbon.", session="s")
 

@@ -44,6 +44,19 @@ async def test_rows_stay_for_their_time_and_no_longer(alice: Caller, table, colu
         assert _count(alice, table) == left, age
 
 
+async def test_the_recall_log_stays_as_long_as_the_policy_says(alice: Caller):
+    await _fill(alice)
+    await alice.world.core.recalls.write(alice.world.core.db)
+    alice.world.execute(
+        "update recall_log set at = now() - interval '29 days' where tenant_id = %s",
+        alice.tenant_id,
+    )
+    for kept, left in (("30d", 1), ("28d", 0)):
+        await alice.call("PATCH", "/v1/tenant/policy", json={"recall_log_retention": kept})
+        await retain(alice.world.core)
+        assert _count(alice, "recall_log") == left, kept
+
+
 async def test_a_deleted_fact_leaves_no_word_in_a_frozen_block(alice: Caller):
     await _fill(alice)
     assert _count(alice, "frozen_block") == 1

@@ -256,8 +256,108 @@ async def test_an_import_does_not_bring_back_who_is_erased_meanwhile(alice: Call
         pytest.fail("nothing is imported")
 
     with pytest.raises(Conflict):
-        await import_user(alice.world.core, alice.tenant_id, alice.user, records(), settle=settle)
+        await import_user(
+            alice.world.core, alice.tenant_id, alice.user, records(), by="cli", settle=settle
+        )
     assert (await export(alice))[0]["created_at"] is None
+
+
+# Files of the memory tool, and what was believed when.
+
+
+def a_file(path: str, content: str | None = "notes", **more: Any) -> dict[str, Any]:
+    return {"type": "file", "path": path, "content": content, "created_at": AT,
+            "updated_at": AT, **more}  # fmt: skip
+
+
+async def view(caller: Caller, path: str = "/memories") -> str:
+    answer = await caller.post("/memory-tool", {"command": "view", "path": path})
+    return answer.json()["content"]
+
+
+async def test_files_come_in_beside_those_that_are_there(alice: Caller):
+    for path in ("/memories/mine.md", "/memories/both.md"):
+        made = {"command": "create", "path": path, "file_text": "mine"}
+        assert not (await alice.post("/memory-tool", made)).json()["is_error"]
+
+    report = await moved(
+        [
+            HEADER,
+            a_file("/memories/both.md", "theirs"),
+            a_file("/memories/deep/er/theirs.md", "theirs"),
+            a_file("/memories/deep", None),
+            a_file("/memories/mine.md/below.md"),
+            a_file("/memories/secret.md", "my password is hunter2-Xy9!kk"),
+            a_file("/memories/../up.md"),
+            a_file("/memories"),
+            a_file("/memories/large.md", "x" * 102_401),
+        ],
+        alice,
+    )
+
+    assert report["rejected"] == {"invalid": 3, "path_taken": 1, "secret": 1}
+    assert "mine" in await view(alice, "/memories/both.md")
+    assert "theirs" in await view(alice, "/memories/deep/er/theirs.md")
+    listing = await view(alice)
+    assert [name for name in ("secret", "up.md", "large", "below") if name in listing] == []
+
+
+async def test_no_more_files_come_in_than_a_user_may_have(alice: Caller):
+    files = [a_file(f"/memories/{n:04}.md", "") for n in range(2_003)]
+
+    report = await moved([HEADER, *files], alice)
+
+    assert report["rejected"] == {"too_many_files": 3}
+    assert (await moved([HEADER, *files], alice))["rejected"] == {"too_many_files": 3}
+
+
+async def test_what_was_believed_before_is_known_after_an_import(alice: Caller, other: Caller):
+    await alice.say("I work at Initech.", session="one")
+    [before] = alice.world.rows(
+        "select max(at) from fact_event where tenant_id = %s", alice.tenant_id
+    )
+    await alice.say("I work at Globex now.", session="two")
+    await moved(await export(alice), other)
+
+    then = {"known_at": before[0].isoformat()}
+    for caller in (alice, other):
+        believed = (await caller.get("/facts", params=then)).json()["items"]
+        assert [fact["text"] for fact in believed] == ["Works at Initech."]
+
+
+async def test_a_fact_without_a_sound_history_is_known_from_its_import_on(alice: Caller):
+    told = a_fact()
+    lying = a_fact("Uses Redis.")
+    event = {"type": "event", "fact": lying["id"], "at": AT, "n": 0, "what": "forgotten",
+             "by": "page", "status": "forgotten"}  # fmt: skip
+
+    await moved([HEADER, told, lying, event], alice)
+
+    ((at,),) = alice.world.rows(
+        "select max(at) from fact_event where tenant_id = %s", alice.tenant_id
+    )
+    known = (await alice.get("/facts", params={"known_at": at.isoformat()})).json()["items"]
+    assert sorted(fact["text"] for fact in known) == ["Prefers window seats.", "Uses Redis."]
+    assert (await alice.get("/facts", params={"known_at": AT})).json()["items"] == []
+    new_id = next(fact["id"] for fact in known if "Redis" in fact["text"])
+    why = (await alice.get(f"/facts/{new_id}/why")).json()
+    assert [one["what"] for one in why["events"]] == ["forgotten", "imported"]
+
+
+async def test_evidence_still_names_the_fact_that_it_came_with(alice: Caller, other: Caller):
+    await alice.say("I live in Lisbon.", session="mine")
+    await alice.of("anonymous").say("I live in Lisbon.", session="anonymous")
+    await alice.of("anonymous").post("/merge", {"into": "alice"})
+
+    await moved(await export(alice), other)
+
+    [merged] = await other.facts("superseded")
+    origins = other.world.rows(
+        "select fact_id::text, merged_from::text from evidence"
+        " where tenant_id = %s and merged_from is not null",
+        other.tenant_id,
+    )
+    assert origins == [(merged["superseded_by"], merged["id"])]
 
 
 # The guard.
