@@ -82,6 +82,7 @@ def serve(
     import uvicorn  # noqa: PLC0415 - see the module's docstring, here and below
 
     from app.main import create_app  # noqa: PLC0415
+    from app.server import configuration  # noqa: PLC0415
 
     settings = _settings(data_dir)
     settings.public_url = settings.public_url or f"http://{host}:{port}"
@@ -90,15 +91,8 @@ def serve(
         signal.signal(number, lambda *_: sys.exit(0))
     with _listen(host, port) as door, database(settings) as address:
         _prepare(settings, address)
-        config = uvicorn.Config(
-            create_app(settings, address.service_url, with_worker=worker),
-            host=host,
-            port=port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=20,
-        )
+        served = create_app(settings, address.service_url, with_worker=worker)
+        config = configuration(served, host, port, timeout_graceful_shutdown=20)
         where = f", data in {settings.data_dir.expanduser()}" if address.is_embedded else ""
         typer.echo(f"Usermem serves on http://{host}:{port}{where}", err=True)
         server = uvicorn.Server(config)
@@ -130,15 +124,21 @@ def worker(
 
 
 async def _work(settings: Settings, url: str, concurrency: int) -> None:
+    from app import metrics, tracing  # noqa: PLC0415
     from app.wiring import open_core  # noqa: PLC0415
     from app.worker import Worker  # noqa: PLC0415
 
+    if settings.worker_metrics:
+        host, _, port = settings.worker_metrics.partition(":")
+        metrics.serve(host, int(port))
     async with open_core(settings, url) as core:
+        tracing.configure()
         running = Worker(core, concurrency=concurrency)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, running.stop)
         await running.run()
+        tracing.shutdown()
 
 
 @app.command()

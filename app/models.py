@@ -62,6 +62,18 @@ class ApiKey(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+    last_four: Mapped[str | None]
+    last_used_at: Mapped[datetime | None]
+
+
+class WorkerState(Base):
+    """How a worker's process found the model when last heard of; of no tenant."""
+
+    __tablename__ = "worker_state"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    seen_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    model: Mapped[str]
 
 
 class TenantPolicy(Base):

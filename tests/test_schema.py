@@ -176,6 +176,7 @@ OF_NOBODY = {
     "forgetting_night": "when a customer's night began",
     "audit_log": "random ids, which nobody can tie to a user any more",
     "erasure": "keyed hashes",
+    "worker_state": "of no tenant",
 }
 # What an export leaves out, for nobody could read it, here or elsewhere.
 _HASHES_ALONE = {

@@ -58,7 +58,7 @@ class Mcp:
         """Serve one request: key, user and body as everywhere, then the SDK's exchange."""
         request = JsonRequest(scope, receive)
         check_query(scope["query_string"], ())
-        credential = await authenticate(request)
+        credential = await authenticate(request, _needs)
         request.state.credential = credential
         request.state.user = user_of(request, credential)
         await request.check(takes_body=True, needs_body=True)

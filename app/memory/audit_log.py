@@ -37,6 +37,7 @@ Action = Literal[
     "quarantine_swept",
     "key_created",
     "key_revoked",
+    "key_rotated",
     "policy_changed",
     "page_link_created",
     "page_opened",

@@ -17,6 +17,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app import metrics
 from app.db import Scope, now
 from app.llm import (
     ModelError,
@@ -220,16 +221,15 @@ async def _save(core: Core, claim: Claim, found: Found, prepared: Prepared) -> N
         if closed or outcome.quarantined:
             await drop_frozen(tx, user)  # what they may hold was taken back
         await _finish(tx, core, claim, row)
-    log.info(
-        "session_extracted",
-        session=row.id.hex,
-        attempt=claim.attempt,
-        added=len(outcome.added),
-        confirmed=len(outcome.confirmed),
-        superseded=len(outcome.superseded) + closed,
-        quarantined=len(outcome.quarantined),
-        rejected=found.rejected.total(),
-    )
+    made = {
+        "added": len(outcome.added),
+        "confirmed": len(outcome.confirmed),
+        "superseded": len(outcome.superseded) + closed,
+        "quarantined": len(outcome.quarantined),
+        "rejected": found.rejected.total(),
+    }
+    metrics.extracted(**made)
+    log.info("session_extracted", session=row.id.hex, attempt=claim.attempt, **made)
 
 
 async def _hold(tx: AsyncSession, claim: Claim) -> tuple[User, Session] | None:

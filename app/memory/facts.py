@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import and_, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app import metrics
 from app.db import Scope, now
 from app.errors import Conflict, Invalid, NotFound, Stale
 from app.llm import Judge, Kind, Verdict
@@ -172,6 +173,7 @@ def checked(text: str, kind: Kind, policy: Policy) -> tuple[str, str | None]:
     """
     said = one_line(text)
     decision = guard.check(said, kind, blocked=policy.blocked)
+    metrics.guarded(decision.action, decision.reason)
     if decision.action == "reject":
         raise Invalid("The text can't be kept as a fact.", code=decision.reason)
     return said, decision.reason if decision.action == "quarantine" else None

@@ -18,6 +18,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app import metrics
 from app.db import now
 from app.embeddings import EmbedderError
 from app.errors import Conflict, Invalid
@@ -220,6 +221,7 @@ def _refused(record: Record, policy: Policy, at: datetime) -> str | None:
 
 def _refused_fact(columns: dict[str, Any], policy: Policy, at: datetime) -> str | None:
     decision = guard.check(columns["text"], columns["kind"], blocked=policy.blocked)
+    metrics.guarded(decision.action, decision.reason)
     if decision.action == "reject":
         return decision.reason
     quote = columns["source_quote"]

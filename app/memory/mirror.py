@@ -46,8 +46,8 @@ keep their place instead of asking the system for it each time."""
 # sent as the bytes that they are kept as. Somebody without facts has one row of nulls. Vectors come
 # of one embedder alone: of the previous one as long as the person has any of it.
 _NEWER: Final = trip.statement(f"""
-select u.revision, s.model, uuid_send(f.id), f.text, f.kind, f.pinned, f.source = 'mcp', f.guard_version,
-       timestamptz_send(f.created_at), timestamptz_send(f.last_confirmed_at),
+select u.revision, s.model, uuid_send(f.id), f.text, f.kind, f.pinned, f.source = 'mcp',
+       f.guard_version, timestamptz_send(f.created_at), timestamptz_send(f.last_confirmed_at),
        coalesce(f.expires_at, 'infinity')::text, f.confirmations,
        case when f.embedding_model = s.model then halfvec_send(f.embedding) end,
        array_to_string(tsvector_to_array(f.words), ' ')

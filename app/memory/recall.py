@@ -7,6 +7,7 @@ the conversation.
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ import psycopg
 from psycopg_pool import PoolTimeout
 from pydantic_core import to_json
 
+from app import metrics
 from app.db import Scope
 from app.embeddings import Embedder, EmbedderError, Vector, sentences
 from app.memory import ranking
@@ -128,6 +130,7 @@ async def recall(core: Core, tenant_id: UUID, user: str, question: Question) -> 
         answer = await _answer(core, scope, question)
         if answer is not None:
             core.recalls.note(core.db, _line(scope, answer))
+            metrics.recalled(answer.degraded or ("frozen" if answer.frozen else "fresh"))
             return answer
         core.people.pop((tenant_id, user), None)
         core.mirrors.drop(user_id)
@@ -149,11 +152,13 @@ async def _answer(core: Core, scope: Scope, question: Question) -> Recall | None
     """Answer for a person; None when there is no such person any more."""
     session = (scope.user_id, question.session)
     if session in core.frozen_sessions and not question.refresh:
-        state = await _state(core, scope, question)
+        with _stage("read"):
+            state = await _state(core, scope, question)
         if state is None or (settled := _settled(state)) is not None:
             return settled if state else None
         core.frozen_sessions.discard(session)
-    state, facts, shared = await _read(core, scope, question)
+    with _stage("read"):
+        state, facts, shared = await _read(core, scope, question)
     if state is None:
         return None
     if (settled := _settled(state)) is not None:
@@ -161,12 +166,30 @@ async def _answer(core: Core, scope: Scope, question: Question) -> Recall | None
             core.frozen_sessions.add(session)
         return settled
     embedder = embedder_named(core, facts.model)
-    search = await embed(core, embedder, question.query, state.name)
-    answer = _selected(facts, shared, state, search, embedder.recall_floor, question)
+    with _stage("embed"):
+        search = await embed(core, embedder, question.query, state.name)
+    with _stage("rank"):
+        answer = _selected(facts, shared, state, search, embedder.recall_floor, question)
     if question.session is None or search.degraded is not None or state.is_incognito:
         return answer
     core.frozen_sessions.add(session)
-    return await _freeze(core, scope, question, state, answer)
+    with _stage("freeze"):
+        return await _freeze(core, scope, question, state, answer)
+
+
+class _stage:  # noqa: N801 - read as a function; a generator's would cost three times as much
+    """Time a part of recall."""
+
+    __slots__ = ("_name", "_started")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        metrics.recall_stage(self._name, time.perf_counter() - self._started)
 
 
 def _line(scope: Scope, answer: Recall) -> Line:
