@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final, cast
+from uuid import UUID
 
 from cachetools import TTLCache
 from fastapi import Depends, Request, Response
@@ -139,9 +140,15 @@ class KeyCache:
 
     def drop(self, key_id: str) -> None:
         """Look a key up anew when it comes next: it was revoked, or ends sooner than it did."""
-        for seen in list(self._known):
-            known = self._known.get(seen)
-            if known is not None and known.key_id == key_id:
+        self._drop(lambda known: known.key_id == key_id)
+
+    def drop_bound(self, tenant_id: UUID, user: str) -> None:
+        """Look the keys bound to a user up anew: they ended with the user's erasure."""
+        self._drop(lambda known: (known.tenant_id, known.bound_to) == (tenant_id, user))
+
+    def _drop(self, is_gone: Callable[[Credential], bool]) -> None:
+        for seen, known in list(self._known.items()):
+            if is_gone(known):
                 self._known.pop(seen, None)
 
     async def aclose(self, core: Core) -> None:
