@@ -51,6 +51,13 @@ def again(url: str) -> None:
     db.migrate(url)
 
 
+def read_long(url: str, seconds: float) -> None:
+    """Hold the tables as a slow report does."""
+    with psycopg.connect(url) as connection:
+        connection.execute("select count(*) from memory_fact, memory_user")
+        time.sleep(seconds)
+
+
 async def under_load(urls, tmp_path, *, rounds: int, per_second: float, reader: float) -> Load:
     """Migrate down and up while a real service is used, and a long transaction reads beside."""
     with fresh(urls) as its, Fleet.on(its, tmp_path) as fleet:
@@ -58,12 +65,10 @@ async def under_load(urls, tmp_path, *, rounds: int, per_second: float, reader: 
         load = Load([fleet.api("--worker")], fleet.tenant())
         running = asyncio.create_task(load.run(callers=4, per_second=per_second))
         await asyncio.sleep(1)
-        with psycopg.connect(its.superuser) as connection:
-            connection.execute("select count(*) from memory_fact, memory_user")
-            until = time.monotonic() + reader
-            for _ in range(rounds):
-                await asyncio.to_thread(again, its.superuser)
-            await asyncio.sleep(max(0.0, until - time.monotonic()))
+        reading = asyncio.create_task(asyncio.to_thread(read_long, its.superuser, reader))
+        for _ in range(rounds):
+            await asyncio.to_thread(again, its.superuser)
+        await reading
         load.stop()
         await running
     return load
