@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,6 +24,7 @@ from app.memory.core import Core
 from app.memory.erase import user_hash
 from app.memory.ledger import Entry, Ledger, read
 from app.settings import Settings
+from tests.api.routes import ROUTES, Route
 from tests.databases import dump, fresh, restore
 from tests.fakes import until, working
 from tests.sweep import holdings
@@ -144,6 +146,39 @@ async def test_a_restored_database_is_served_by_nobody_until_its_erasures_are_re
             left = {h.user_id for h in holdings(after.superuser) if MARKER in h.text.lower()}
             assert left == {of_bob[0][0]}
             assert await erasures.replay(world.core, read(ledger)) == 0
+
+
+@pytest.mark.parametrize("route", [*ROUTES, Route("POST", "/mcp")], ids=lambda route: route.name)
+async def test_no_route_serves_a_database_that_lacks_an_erasure(world, alice, ledger, route):
+    await _lack_an_erasure(world, alice, ledger)
+    async with world.over(replace(world.core, ledger=Ledger(ledger))) as behind:
+        answer = await Caller(behind, alice.tenant_id, alice.key).call(
+            route.method,
+            route.fill(user="alice", session="s", fact=str(uuid4())),
+            json=route.body,
+            headers=route.headers,
+        )
+
+    if route.path == "/livez":
+        assert answer.status_code == 200, "the process lives"
+        return
+    assert answer.status_code == 503
+    if route.path != "/readyz":
+        assert answer.json()["code"] == "erasures_missing"
+
+
+async def test_no_command_exports_a_database_that_lacks_an_erasure(world, alice, urls, ledger):
+    await _lack_an_erasure(world, alice, ledger)
+
+    ran = await command(urls, ledger, "tenants", "export", str(alice.tenant_id))
+
+    assert ran.exit_code == 1
+    assert ran.stdout == ""
+
+
+async def _lack_an_erasure(world: World, alice: Caller, ledger: Path) -> None:
+    ((at,),) = world.rows("select now()")
+    await Ledger(ledger).append([Entry(uuid4(), alice.tenant_id, os.urandom(32), at)])
 
 
 async def test_an_erased_tenant_is_erased_again_after_a_restore(shared, urls, ledger, tmp_path):
