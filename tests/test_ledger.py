@@ -21,7 +21,7 @@ from app.deps import KeyCache
 from app.errors import Unavailable
 from app.memory import erasures
 from app.memory.core import Core
-from app.memory.erase import user_hash
+from app.memory.erase import key_check, user_hash
 from app.memory.ledger import Entry, Ledger, read
 from app.settings import Settings
 from tests.api.routes import ROUTES, Route
@@ -67,13 +67,14 @@ async def a_service(world: World, urls: Urls, ledger: Path) -> AsyncIterator[Wor
         await base.close()
 
 
-async def command(urls: Urls, ledger: Path, *arguments: str) -> Any:
+async def command(urls: Urls, ledger: Path, *arguments: str, **others: str) -> Any:
     environment = {
         "USERMEM_DATABASE_URL": urls.service,
         "USERMEM_MIGRATE_DATABASE_URL": urls.superuser,
         "USERMEM_SIGNING_KEY": "k" * 40,
         "USERMEM_EXTRACTOR": "rules",
         "USERMEM_ERASURE_LEDGER": str(ledger),
+        **{f"USERMEM_{name}": value for name, value in others.items()},
     }
     # In a thread: a command runs a loop of its own.
     return await asyncio.to_thread(CliRunner().invoke, cli, [*arguments], env=environment)
@@ -178,7 +179,28 @@ async def test_no_command_exports_a_database_that_lacks_an_erasure(world, alice,
 
 async def _lack_an_erasure(world: World, alice: Caller, ledger: Path) -> None:
     ((at,),) = world.rows("select now()")
-    await Ledger(ledger).append([Entry(uuid4(), alice.tenant_id, os.urandom(32), at)])
+    await Ledger(ledger).append(
+        [Entry(uuid4(), alice.tenant_id, os.urandom(32), at, key_check(world.core))]
+    )
+
+
+async def test_no_erasure_is_replayed_under_another_signing_key(shared, urls, ledger):
+    with fresh(urls) as its:
+        db.migrate(its.superuser)
+        async with a_service(shared, its, ledger) as world:
+            alice = await world.tenant()
+            await alice.post("/facts", FACT)
+            await alice.delete("")
+            world.execute("delete from erasure")
+        replayed = await command(its, ledger, "erasures", "replay", SIGNING_KEY="x" * 40)
+
+        assert replayed.exit_code == 1
+        assert "another signing key" in str(replayed.exception)
+        async with a_service(shared, its, ledger) as world:
+            assert world.rows("select * from erasure") == []
+            assert await readiness(world) == (503, "failed")
+        replayed = await command(its, ledger, "erasures", "replay")
+        assert json.loads(replayed.stdout) == {"replayed": 1}, replayed.output
 
 
 async def test_an_erased_tenant_is_erased_again_after_a_restore(shared, urls, ledger, tmp_path):
@@ -218,7 +240,9 @@ async def test_a_crash_before_the_commit_leaves_an_erasure_to_be_replayed(shared
             # As after a kill between the ledger's fsync and the commit.
             digest = user_hash(world.core, alice.tenant_id, alice.user)
             ((at,),) = world.rows("select now()")
-            await Ledger(ledger).append([Entry(uuid4(), alice.tenant_id, digest, at)])
+            await Ledger(ledger).append(
+                [Entry(uuid4(), alice.tenant_id, digest, at, key_check(world.core))]
+            )
         async with a_service(shared, its, ledger) as world:
             assert await readiness(world) == (503, "failed")
             assert await erasures.replay(world.core, read(ledger)) == 1
@@ -236,7 +260,9 @@ async def test_an_erasure_that_was_tried_again_is_not_missing(shared, urls, ledg
             assert await readiness(world) == (200, "ok")
             digest = user_hash(world.core, alice.tenant_id, alice.user)
             ((at,),) = world.rows("select now()")
-            await Ledger(ledger).append([Entry(uuid4(), alice.tenant_id, digest, at)])
+            await Ledger(ledger).append(
+                [Entry(uuid4(), alice.tenant_id, digest, at, key_check(world.core))]
+            )
             assert (await alice.delete("")).status_code == 200
         async with a_service(shared, its, ledger) as world:
             assert await readiness(world) == (200, "ok")
@@ -335,7 +361,9 @@ def test_processes_that_append_at_once_lose_no_line(ledger):
         child = os.fork()
         if child == 0:
             for _ in range(50):
-                book._append((Entry(uuid4(), uuid4(), os.urandom(32), at).line() + "\n").encode())
+                book._append(
+                    (Entry(uuid4(), uuid4(), os.urandom(32), at, "").line() + "\n").encode()
+                )
             os._exit(0)
         children.append(child)
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
@@ -364,5 +392,6 @@ def _line() -> str:
             "tenant_id": str(uuid4()),
             "subject_hash": "00" * 32,
             "erased_at": "2026-01-01T00:00:00+00:00",
+            "key_check": "00" * 8,
         }
     )

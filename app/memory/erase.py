@@ -70,6 +70,11 @@ def tenant_hash(core: Core, tenant_id: UUID) -> bytes:
     return core.keyed_hash("erased tenant", tenant_id)
 
 
+def key_check(core: Core) -> str:
+    """Give what tells this signing key from others, and nothing more of it."""
+    return core.keyed_hash("ledger").hex()[:16]
+
+
 async def erase_user(core: Core, tenant_id: UUID, user: str, *, by: str) -> Erased:
     """Erase a user; one who never existed is answered alike, and is not created."""
 
@@ -129,7 +134,7 @@ async def erase(
     core.people.pop((tenant_id, user), None)
     core.mirrors.drop(scope.user_id)
     core.recalls.forget(scope)
-    entry = replayed or await _entry(tx, tenant_id, user_hash(core, tenant_id, user))
+    entry = replayed or await _entry(tx, core, tenant_id, user_hash(core, tenant_id, user))
     await audit_log.record(
         tx,
         tenant_id,
@@ -141,10 +146,10 @@ async def erase(
     return await _enter(tx, core, entry, counts, replayed=replayed is not None)
 
 
-async def _entry(tx: AsyncSession, tenant_id: UUID, subject_hash: bytes) -> Entry:
+async def _entry(tx: AsyncSession, core: Core, tenant_id: UUID, subject_hash: bytes) -> Entry:
     """Make the ledger's entry, of a time after all that the erasure has waited for."""
     at = (await tx.execute(select(func.clock_timestamp()))).scalar_one()
-    return Entry(uuid4(), tenant_id, subject_hash, at)
+    return Entry(uuid4(), tenant_id, subject_hash, at, key_check(core))
 
 
 async def _count(tx: AsyncSession, scope: Scope) -> dict[str, int]:
@@ -223,5 +228,5 @@ async def _erase_tenant(
         tx, _JOBS.bindparams(whose=f'{{"tenant_id": "{tenant_id.hex}"}}')
     )
     core.policies.pop(tenant_id, None)
-    entry = replayed or await _entry(tx, tenant_id, tenant_hash(core, tenant_id))
+    entry = replayed or await _entry(tx, core, tenant_id, tenant_hash(core, tenant_id))
     return await _enter(tx, core, entry, counts, replayed=replayed is not None)

@@ -1,6 +1,6 @@
 """The erasure ledger: a file apart from the database, which a backup of the database can't undo.
 
-One JSON object a line, of random ids, a time and a keyed hash. Lines are only ever appended, each
+One JSON object a line, of random ids, a time and keyed hashes. Lines are only ever appended, each
 safely on disk before the erasure that it tells of is committed. Any number of processes of one
 machine may append to one file.
 """
@@ -30,6 +30,8 @@ class Entry:
     tenant_id: UUID
     subject_hash: bytes
     erased_at: datetime
+    key_check: str
+    """Tells which signing key the hash was made with: under another one it stands for nobody."""
 
     def line(self) -> str:
         """Write the entry as a line of the ledger."""
@@ -39,6 +41,7 @@ class Entry:
                 "tenant_id": str(self.tenant_id),
                 "subject_hash": self.subject_hash.hex(),
                 "erased_at": self.erased_at.isoformat(),
+                "key_check": self.key_check,
             }
         )
 
@@ -52,6 +55,7 @@ class Entry:
                 UUID(told["tenant_id"]),
                 bytes.fromhex(told["subject_hash"]),
                 datetime.fromisoformat(told["erased_at"]),
+                str(told["key_check"]),
             )
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError("not a line of the ledger") from error
