@@ -18,7 +18,6 @@ from app import db
 from app.address import Misconfigured
 from app.cli import app as cli
 from app.deps import KeyCache
-from app.errors import Unavailable
 from app.memory import erasures
 from app.memory.core import Core
 from app.memory.erase import key_check, user_hash
@@ -351,47 +350,3 @@ async def test_without_its_line_in_the_ledger_nothing_is_erased(world, alice, mo
 
     assert (answer.status_code, answer.json()["code"]) == (503, "ledger_failed")
     assert await alice.texts() == [FACT["text"]]
-
-
-def test_processes_that_append_at_once_lose_no_line(ledger):
-    children = []
-    book = Ledger(ledger)
-    at = Entry.of(_line().encode()).erased_at
-    for _ in range(8):
-        child = os.fork()
-        if child == 0:
-            for _ in range(50):
-                book._append(
-                    (Entry(uuid4(), uuid4(), os.urandom(32), at, "").line() + "\n").encode()
-                )
-            os._exit(0)
-        children.append(child)
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
-
-    assert len({entry.erasure_id for entry in read(ledger)}) == 400
-
-
-async def test_a_line_that_a_crash_cut_off_spoils_no_other(ledger):
-    book = Ledger(ledger)
-    ledger.write_text(_line() + "\n" + _line()[:40])
-    entry = Entry.of(_line().encode())
-
-    await book.append([entry])
-
-    assert [line.erasure_id for line in read(ledger)][-1] == entry.erasure_id
-    assert len(read(ledger)) == 2
-    book.path = Path("/dev/full")
-    with pytest.raises(Unavailable):
-        await book.append([entry])
-
-
-def _line() -> str:
-    return json.dumps(
-        {
-            "erasure_id": str(uuid4()),
-            "tenant_id": str(uuid4()),
-            "subject_hash": "00" * 32,
-            "erased_at": "2026-01-01T00:00:00+00:00",
-            "key_check": "00" * 8,
-        }
-    )

@@ -23,7 +23,7 @@ from app.errors import Conflict, NotFound, Unavailable, UsermemError
 from app.memory import cursor
 from app.memory.core import Core
 from app.memory.erase import entered, erase, erase_tenant, key_check, tenant_hash, user_hash
-from app.memory.ledger import Entry, Ledger
+from app.memory.ledger import Entry, Ledger, LedgerCorrupt
 from app.memory.users import find_user
 from app.models import Erasure, User, UserDirectory
 from app.telemetry import logger
@@ -113,6 +113,9 @@ async def _has_seen_all(core: Core, ledger: Ledger) -> bool:
         entries = await ledger.read()
     except OSError as error:
         log.error("ledger_unreadable", error=type(error).__name__)  # noqa: TRY400 - its text names a path alone
+        return False
+    except LedgerCorrupt as error:
+        log.error("ledger_corrupt", line=error.line)  # noqa: TRY400 - the line is all there is to it
         return False
     lacking = missing(entries, known)
     if lacking:

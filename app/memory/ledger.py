@@ -10,10 +10,11 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from app.errors import Unavailable
@@ -61,18 +62,52 @@ class Entry:
             raise ValueError("not a line of the ledger") from error
 
 
-def read(path: Path) -> list[Entry]:
-    """Give the entries of a ledger or an export of one, oldest first.
+class LedgerCorrupt(Unavailable):
+    """A line of the ledger says nothing: which erasure it was can't be known."""
 
-    A line that a crash cut off belongs to an erasure that was never committed nor confirmed.
+    code = "ledger_corrupt"
+
+    def __init__(self, line: int) -> None:
+        super().__init__(f"Line {line} of the erasure ledger can't be read: mend it from a copy.")
+        self.line = line
+
+
+def read(path: Path) -> list[Entry]:
+    """Give the entries that are not void. Raises `OSError` and `LedgerCorrupt`.
+
+    A last line without its end was cut off by a crash, so its erasure was never committed.
     """
-    entries = []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    entries: dict[UUID, Entry] = {}
+    *lines, rest = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, 1):
         try:
-            entries.append(Entry.of(line))
+            _take(entries, line)
         except ValueError:
-            log.warning("ledger_line_unreadable", line=number)
-    return entries
+            raise LedgerCorrupt(number) from None
+    if _is_whole(rest):
+        _take(entries, rest)
+    elif rest:
+        log.warning("ledger_line_torn", line=len(lines) + 1)
+    return list(entries.values())
+
+
+def _take(entries: dict[UUID, Entry], line: bytes) -> None:
+    if line.startswith(_VOIDS):
+        entries.pop(UUID(line.removeprefix(_VOIDS).removesuffix(b'"}').decode()), None)
+    else:
+        entry = Entry.of(line)
+        entries[entry.erasure_id] = entry
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        _take({}, line)
+    except ValueError:
+        return False
+    return True
+
+
+_VOIDS: Final = b'{"voids": "'
 
 
 class Ledger:
@@ -114,13 +149,26 @@ class Ledger:
         file = self._open()
         try:
             fcntl.flock(file, fcntl.LOCK_EX)  # released with the file
-            size = os.fstat(file).st_size
-            if size and os.pread(file, 1, size - 1) != b"\n":
-                lines = b"\n" + lines  # another process died in the middle of its line
-            written = os.write(file, lines)
-            if written != len(lines):
-                os.ftruncate(file, size)
-                raise OSError("the disk is full")
-            os.fsync(file)
+            size = _mend(file)
+            try:
+                if os.write(file, lines) != len(lines):
+                    raise OSError("the disk is full")
+                os.fsync(file)
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(file, size)
+                raise
         finally:
             os.close(file)
+
+
+def _mend(file: int) -> int:
+    """End or cut off the last line if its process died in the middle of it; give the size."""
+    size = os.fstat(file).st_size
+    if not size or os.pread(file, 1, size - 1) == b"\n":
+        return size
+    rest = os.pread(file, size, 0).rpartition(b"\n")[2]
+    if _is_whole(rest):
+        return size + os.write(file, b"\n")
+    os.ftruncate(file, size - len(rest))
+    return size - len(rest)
