@@ -3,10 +3,12 @@
 What belongs to a user is known from the tables themselves, so that a new table is covered by being
 one about users. The user's row is locked first: whoever writes meanwhile is waited for or finds
 nobody any more. Last before the commit the ledger is written, so that no erasure is confirmed that
-a restored backup could undo unnoticed; a crash between the two leaves an entry to be replayed.
+a restored backup could undo unnoticed; a crash between the two leaves an entry to be replayed, and
+a commit that fails has it voided.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, cast
@@ -18,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Base, Scope
-from app.errors import NotFound
+from app.errors import NotFound, Unavailable
 from app.memory import audit_log
 from app.memory.core import Core
 from app.memory.idempotency import forget_answers
@@ -46,6 +48,8 @@ _ROOTS: Final = tuple(
 _OF_TENANTS: Final = tuple(table for table in _TABLES if "tenant_id" in table.c)
 
 _TRIES: Final = 3
+
+_IN_LEDGER: Final = "in_ledger"
 
 _JOBS: Final = text("delete from procrastinate_jobs where args @> cast(:whose as jsonb)")
 
@@ -79,10 +83,23 @@ async def erase_user(core: Core, tenant_id: UUID, user: str, *, by: str) -> Eras
     """Erase a user; one who never existed is answered alike, and is not created."""
 
     async def act() -> Erased:
-        async with core.db.tenant(tenant_id) as tx:
+        async with erasing(core, tenant_id) as tx:
             return await erase(tx, core, tenant_id, user, by=by)
 
     return await _insist(act)
+
+
+@asynccontextmanager
+async def erasing(core: Core, tenant_id: UUID) -> AsyncIterator[AsyncSession]:
+    """Open a transaction to erase in: the ledger's entry is void if it isn't committed."""
+    tx: AsyncSession | None = None
+    try:
+        async with core.db.tenant(tenant_id) as tx:
+            yield tx
+    except BaseException:  # a cancelled request's too
+        if core.ledger is not None and tx is not None and _IN_LEDGER in tx.info:
+            core.ledger.void(tx.info[_IN_LEDGER])
+        raise
 
 
 async def _insist(act: Callable[[], Awaitable[Erased]]) -> Erased:
@@ -105,7 +122,7 @@ async def erase(
     by: str,
     replayed: Entry | None = None,
 ) -> Erased:
-    """Erase a user as the last act of the caller's transaction.
+    """Erase a user as the last act of the caller's transaction, opened by `erasing`.
 
     With `replayed` it is the ledger's own erasure that is done again, and not entered again.
     Raises `Unavailable` when the ledger can't be written: then the caller's work is undone too.
@@ -179,7 +196,12 @@ async def _enter(
     tx.add(entered(entry))
     await tx.flush()
     if core.ledger is not None and not replayed:
-        await core.ledger.append([entry])
+        tx.info[_IN_LEDGER] = entry.erasure_id  # before: if cancelled, the line is written yet
+        try:
+            await core.ledger.append([entry])
+        except Unavailable:
+            del tx.info[_IN_LEDGER]
+            raise
     return Erased(
         entry.erasure_id, entry.erased_at, counts, entry.erased_at + core.backup_retention
     )
@@ -202,7 +224,7 @@ async def erase_tenant(core: Core, tenant_id: UUID, *, replayed: Entry | None = 
     """
 
     async def act() -> Erased:
-        async with core.db.tenant(tenant_id) as tx:
+        async with erasing(core, tenant_id) as tx:
             return await _erase_tenant(tx, core, tenant_id, replayed)
 
     return await _insist(act)

@@ -125,8 +125,12 @@ async def _has_seen_all(core: Core, ledger: Ledger) -> bool:
     ids = {entry.erasure_id for entry in entries}
     unwritten = [entry for entry in known if entry.erasure_id not in ids]
     if unwritten:
+        try:
+            await ledger.append(unwritten)
+        except Unavailable as error:
+            log.error("ledger_not_caught_up", error=type(error).__name__)  # noqa: TRY400 - told there
+            return False
         log.warning("ledger_caught_up", count=len(unwritten))
-        await ledger.append(unwritten)
     return True
 
 

@@ -1,7 +1,8 @@
 """The erasure ledger: a file apart from the database, which a backup of the database can't undo.
 
 One JSON object a line, of random ids, a time and keyed hashes. Lines are only ever appended, each
-safely on disk before the erasure that it tells of is committed. Any number of processes of one
+safely on disk before the erasure that it tells of is committed; one that then was not is voided by
+another line. Any number of processes of one
 machine may append to one file.
 """
 
@@ -10,6 +11,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -121,6 +123,7 @@ class Ledger:
         self.is_whole = False
         self.looked_at = float("-inf")
         self.looking = asyncio.Lock()
+        self._writer = ThreadPoolExecutor(1, "ledger")  # one: lines come in the order asked for
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(self._open())
         folder = os.open(path.parent, os.O_RDONLY)
@@ -131,12 +134,25 @@ class Ledger:
         """Append and return when it is on disk. Raises `Unavailable` when that fails."""
         lines = "".join(entry.line() + "\n" for entry in entries).encode()
         try:
-            await asyncio.to_thread(self._append, lines)
+            await asyncio.get_running_loop().run_in_executor(self._writer, self._append, lines)
         except OSError as error:
             log.error("ledger_not_written", error=type(error).__name__)  # noqa: TRY400 - its text names a path alone
             raise Unavailable(
                 "The erasure ledger can't be written; nothing was erased.", code="ledger_failed"
             ) from None
+
+    def void(self, erasure_id: UUID) -> None:
+        """Take back an entry whose erasure may not have been committed. Never fails.
+
+        Blocks, for who calls may be cancelled. Then the database is looked at again, and an entry
+        that was committed after all comes back.
+        """
+        line = _VOIDS + f'{erasure_id}"}}\n'.encode()
+        try:
+            self._writer.submit(self._append, line).result()
+        except OSError as error:
+            log.error("ledger_not_voided", error=type(error).__name__)  # noqa: TRY400 - as above
+        self.is_whole, self.looked_at = False, float("-inf")
 
     async def read(self) -> list[Entry]:
         """Give all entries, oldest first. Raises `OSError`."""
