@@ -250,5 +250,9 @@ async def _erase_tenant(
         tx, _JOBS.bindparams(whose=f'{{"tenant_id": "{tenant_id.hex}"}}')
     )
     core.policies.pop(tenant_id, None)
+    for known in [key for key in core.people if key[0] == tenant_id]:
+        core.people.pop(known, None)
+    core.mirrors.clear()  # whose they are isn't kept; others are read anew
+    core.recalls.forget_tenant(tenant_id)
     entry = replayed or await _entry(tx, core, tenant_id, tenant_hash(core, tenant_id))
     return await _enter(tx, core, entry, counts, replayed=replayed is not None)
