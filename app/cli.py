@@ -184,17 +184,20 @@ def export_tenant(
         out: IO[bytes] = sys.stdout.buffer
         if output is not None:
             out = stack.enter_context(open(output, "wb", opener=_for_me_alone))
-        count = asyncio.run(_export_tenant(address, tenant, out))
+        count = asyncio.run(_export_tenant(settings, address, tenant, out))
     typer.echo(f"Exported {count} users.", err=True)
 
 
-async def _export_tenant(address: Address, tenant: str, out: IO[bytes]) -> int:
+async def _export_tenant(settings: Settings, address: Address, tenant: str, out: IO[bytes]) -> int:
+    from app.memory.erasures import require_all  # noqa: PLC0415
     from app.memory.export import export_tenant as export  # noqa: PLC0415
+    from app.wiring import open_core  # noqa: PLC0415
 
     async with _open(address.owner_url) as base:
         tenant_id = await tenants.resolve_tenant(base, tenant)
-    async with _open(address.service_url) as base:
-        return await export(base, tenant_id, out, by="cli")
+    async with open_core(settings, address.service_url, warm=False) as core:
+        await require_all(core)
+        return await export(core.db, tenant_id, out, by="cli")
 
 
 def _for_me_alone(path: str, flags: int) -> int:

@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from app.llm import ModelAnsweredBadly
+from app.memory.erase import erase_tenant
 from app.memory.policy import MAX_ATTEMPTS
 from app.memory.tenants import create_key
 from tests.fakes import FakeExtractor, drain, reading, silence, until, working
@@ -438,3 +439,17 @@ async def test_a_key_bound_to_a_user_ends_with_the_erasure(alice: Caller):
 
     assert (await own.post("/facts", fact)).status_code == 401
     assert await alice.texts("all") == []
+
+
+async def test_an_erased_tenant_leaves_nothing_in_the_memory_of_its_process(alice):
+    core = alice.world.core
+    await alice.post("/facts", {"text": "Prefers tea.", "kind": "preference"})
+    assert "tea" in await alice.block("tea")
+    assert any(key[0] == alice.tenant_id for key in core.people)
+    assert len(core.mirrors._kept)
+
+    await erase_tenant(core, alice.tenant_id)
+
+    assert not any(key[0] == alice.tenant_id for key in core.people)
+    assert not len(core.mirrors._kept)
+    assert not [line for line in core.recalls._waiting if line.scope.tenant_id == alice.tenant_id]

@@ -105,7 +105,7 @@ async def merge_users(core: Core, tenant_id: UUID, user: str, into: str, *, by: 
             proposals = await _proposals(tx, source)
             judge = await judge_for(tx, core, tenant_id, await policy_of(tx, core, tenant_id))
         prepared = await _prepare(core, target, proposals, judge)
-        async with core.db.tenant(tenant_id) as tx:
+        async with erase.erasing(core, tenant_id) as tx:
             locked = await _lock_both(tx, source, target)
             if source.user_id not in locked:
                 raise _unknown()

@@ -224,6 +224,14 @@ class Mirrors:
         """Forget a user's facts."""
         self._kept.pop(user_id, None)
 
+    def clear(self) -> None:
+        """Forget everybody's facts."""
+        self._kept.clear()
+
+    def expire(self) -> None:
+        """Let go of what is past its time, though nobody asks."""
+        self._kept.expire()
+
 
 def _size(mirror: Mirror) -> int:
     return mirror.size

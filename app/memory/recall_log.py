@@ -113,6 +113,10 @@ class RecallLog:
         """Drop the lines of a user who is being erased."""
         self._waiting = [line for line in self._waiting if line.scope != scope]
 
+    def forget_tenant(self, tenant_id: UUID) -> None:
+        """Drop the lines of a tenant that is being erased."""
+        self._waiting = [line for line in self._waiting if line.scope.tenant_id != tenant_id]
+
     async def _write_later(self, db: Database) -> None:
         while self._waiting:
             await asyncio.sleep(WRITE_AFTER)

@@ -100,3 +100,28 @@ async def test_a_new_user_begins_as_the_policy_says(alice: Caller):
     assert settings["memory"] == "paused"
     assert state.json()["status"] == "skipped"
     assert await alice.facts("all") == []
+
+
+async def test_a_tenant_that_fails_stops_no_other(alice: Caller, other: Caller, caplog):
+    for one in (alice, other):
+        await _fill(one)
+        one.world.execute(
+            "update seen_message set seen_at = now() - interval '31 days' where tenant_id = %s",
+            one.tenant_id,
+        )
+    alice.world.execute(
+        "create function refuse() returns trigger language plpgsql as "
+        f"$$ begin if old.tenant_id = '{alice.tenant_id}' then raise exception '{CANARY}'; end if; "
+        "return old; end $$"
+    )
+    alice.world.execute(
+        "create trigger refuse before delete on seen_message for each row execute function refuse()"
+    )
+    try:
+        await retain(alice.world.core)
+    finally:
+        alice.world.execute("drop function refuse cascade")
+
+    assert (_count(alice, "seen_message"), _count(other, "seen_message")) == (1, 0)
+    assert alice.tenant_id.hex in caplog.text
+    assert CANARY not in caplog.text
