@@ -545,6 +545,27 @@ async def test_what_is_no_export_is_a_clear_4xx_and_changes_nothing(
     assert await alice.texts("all") == ["Uses Postgres."]
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("a1", "body.a1"), ("Dana lives in Lisbon", "a field"), ("x" * 65, "a field")],
+)
+async def test_a_documents_first_unknown_name_ends_the_reading(alice: Caller, name: str, told: str):
+    rest = b"," + b" " * 200_000 + b"this is never read"
+
+    answer = await alice.post("/import", content=b'{"%s":1' % name.encode() + rest, headers=JSON)
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert told in answer.json()["detail"]
+    assert ("Dana" in answer.text, "xxx" in answer.text) == (False, False)
+
+
+@pytest.mark.parametrize("name", [b"1", b"[1]", b"{}", b"null"])
+async def test_a_documents_names_are_strings(alice: Caller, name: bytes):
+    answer = await alice.post("/import", content=b"{" + name + b":[]}", headers=JSON)
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
+
+
 async def test_a_body_over_its_limit_is_cut_off_unread(alice: Caller, monkeypatch: Any):
     monkeypatch.setattr("app.api.portability.MAX_IMPORT", 100_000)
     sent = 0
