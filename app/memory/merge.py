@@ -29,7 +29,7 @@ from app.memory.reconcile import Plan, Proposal, Source
 from app.memory.rejudge import as_proposal, merge
 from app.memory.usage import spend
 from app.memory.users import drop_frozen, ensure_user, find_user, lock_user
-from app.memory.write import EMBED_AGAIN_AFTER, Prepared, end, record_events, to_verdict
+from app.memory.write import EMBED_AGAIN_AFTER, Prepared, end, record_events, relink, to_verdict
 from app.models import (
     Evidence,
     Fact,
@@ -215,15 +215,20 @@ async def _decide(move: _Move, part: Prepared, decided: Plan) -> None:
     gone = [(p.id, successor, until) for p, successor, until in some.history]
     # What repeats a fact of the account is kept behind it; its evidence goes there afterwards.
     gone += [(p.id, older, at) for older, p in some.confirmed]
-    for old, successor, until in [*gone, *some.ended, *some.relinked]:
+    for old, successor, until in [*gone, *some.ended]:
         if old in fates:
             fates[old] = {"superseded_at": at, "superseded_by": successor, "valid_to": until}
         else:
             await end(move.tx, move.target, old, successor, at=at, until=until)
+    for old, successor, until in some.relinked:
+        if old in fates:
+            fates[old] = {"superseded_at": at, "superseded_by": successor, "valid_to": until}
+        else:
+            await relink(move.tx, move.target, old, successor, until)
     for held in some.quarantined:
         fates[held.id] = {"quarantined_at": at, "quarantine_reason": held.quarantine}
     move.fates |= fates
-    for name in ("added", "history", "confirmed", "ended", "quarantined", "rulings"):
+    for name in ("added", "history", "confirmed", "ended", "relinked", "quarantined", "rulings"):
         getattr(decided, name).extend(getattr(some, name))
 
 
@@ -275,6 +280,7 @@ async def _record(move: _Move, parts: Sequence[Prepared], decided: Plan) -> None
     )
     events = [(fact_id, "moved") for fact_id in sorted(come)]
     events += [(old, "superseded") for old, *_ in decided.ended]
+    events += [(old, "relinked") for old, *_ in decided.relinked]
     await record_events(tx, target, events, move.by)
     for older, proposal in decided.confirmed:
         await merge(tx, target, proposal, older, move.by)

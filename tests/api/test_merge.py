@@ -107,6 +107,35 @@ async def test_history_and_quarantine_come_along(alice: Caller, anonymous: Calle
     assert [fact["text"] for fact in chain] == ["Works at Initech.", "Works at Globex."]
 
 
+async def test_history_that_gets_another_successor_keeps_what_was_believed(
+    alice: Caller, anonymous: Caller
+):
+    await alice.say("I work at Initech.", created_at="2026-01-01T00:00:00Z")
+    await alice.say("I work at Globex now.", created_at="2026-03-01T00:00:00Z")
+    await anonymous.say("I work at Hooli.", created_at="2026-02-01T00:00:00Z")
+    since = "select superseded_at from memory_fact where text = 'Works at Initech.'"
+    before = alice.world.rows(since)
+    [(known_at,)] = alice.world.rows("select now()")
+
+    async def in_february(**more: str) -> list[str]:
+        wanted = {"as_of": "2026-02-10T00:00:00Z", **more}
+        answer = await alice.get("/facts", params=wanted)
+        return [fact["text"] for fact in answer.json()["items"]]
+
+    assert (await _merge(anonymous)).status_code == 200
+
+    assert alice.world.rows(since) == before
+    assert await in_february() == ["Works at Hooli."]
+    assert "Works at Initech." in await in_february(known_at=known_at.isoformat())
+    [old] = [one for one in await alice.facts("superseded") if "Initech" in one["text"]]
+    chain = (await alice.get(f"/facts/{old['id']}/history")).json()["items"]
+    assert [one["text"].split()[-1] for one in chain] == ["Initech.", "Hooli.", "Globex."]
+    [(what,)] = alice.world.rows(
+        "select what from fact_event where fact_id = %s order by at desc, n desc limit 1", old["id"]
+    )
+    assert what == "relinked"
+
+
 async def test_turns_that_wait_are_extracted_for_the_account(alice: Caller, anonymous: Caller):
     turn = {"role": "user", "content": "I live in Lisbon.", "id": "m1"}
     await anonymous.post("/sessions/open/messages", {"messages": [turn]})
