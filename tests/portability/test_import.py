@@ -5,12 +5,17 @@ import io
 import json
 import random
 import zlib
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from psycopg_pool import PoolTimeout
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as CheckoutTimeout
 
 from app.api.records import read_lines
 from app.errors import Conflict
@@ -141,6 +146,34 @@ async def test_imported_facts_are_recalled_with_vectors_of_this_service(
         "select embedding_model from memory_fact where tenant_id = %s", other.tenant_id
     )
     assert model == other.world.core.embedder.name
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PoolTimeout("busy"),
+        CheckoutTimeout("busy"),
+        psycopg.OperationalError("the connection is lost"),
+        DBAPIError("select", None, psycopg.OperationalError("the connection is lost")),
+    ],
+)
+async def test_an_import_is_answered_though_the_database_goes_away_after_it(
+    alice: Caller, error: Exception
+):
+    class Unlucky:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(alice.world.core.embedder, name)
+
+        async def embed(self, *_: Any) -> Any:
+            raise error
+
+    fact = a_fact()
+    async with alice.world.over(replace(alice.world.core, embedder=Unlucky())) as world:
+        answer = await put(Caller(world, alice.tenant_id, alice.key, alice.user), HEADER, fact)
+
+    assert (answer.status_code, answer.json()["imported"]) == (200, 1)
+    [kept] = await alice.facts()
+    assert answer.json()["ids"] == {fact["id"]: kept["id"]}
 
 
 async def test_turns_that_wait_are_read_and_those_read_are_not(alice: Caller, other: Caller):
