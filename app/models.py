@@ -114,8 +114,9 @@ class UserDirectory(Base):
 class User(Base):
     """A person remembered. A lock on this row orders all writes to the person's facts.
 
-    `epoch` moves when frozen blocks must go or a running extraction must not commit; `revision`
-    with every exclusive lock: what a process holds of the person in memory is then old.
+    `epoch` moves when frozen blocks must go; `revision` with every exclusive lock: what a process
+    holds of the person in memory is then old. Neither fences a running extraction: its session's
+    status and `attempt` do.
     """
 
     __tablename__ = "memory_user"

@@ -108,6 +108,8 @@ class MergedOut(Model):
     facts_superseded: int
     facts_quarantined: int
     sessions_moved: int
+    files_moved: int
+    files_refused: int
 
 
 @router.post(

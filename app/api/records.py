@@ -315,16 +315,21 @@ class _Document:
         self._take("{")
         while True:
             name = self._value()
+            if not isinstance(name, str):
+                raise _malformed()
             self._take(":")
             if self._peek() == "[" and name in _TYPE_OF:
                 yield from self._items(_TYPE_OF[name])
+            elif name in _Header.model_fields:
+                header[name] = self._value()
             else:
-                header[str(name)] = self._value()
+                wrong = {"type": "extra_forbidden", "loc": ("body", name), "msg": "Unknown field"}
+                raise RequestValidationError([wrong])  # at once: many would fill the memory
             if self._take(",}") == "}":
                 break
         if self._peek():
             raise _malformed()
-        yield {**header, "type": HEADER}
+        yield header | {"type": HEADER}
 
     def _items(self, named: str) -> Iterator[Mapping[str, Any] | str]:
         self._take("[")

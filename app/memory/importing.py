@@ -16,6 +16,9 @@ from datetime import datetime
 from typing import IO, Any, Final, Self
 from uuid import UUID
 
+import psycopg
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as CheckoutTimeout
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import metrics
@@ -48,6 +51,9 @@ TOGETHER: Final = 200
 
 EMBED_AT_ONCE: Final = 5.0
 """Seconds spent on vectors before the answer; a job makes the rest."""
+
+_DATABASE: Final = (psycopg.Error, DBAPIError, CheckoutTimeout)
+"""How a database fails that is away or busy; errors of the pool are errors of psycopg."""
 
 _ORDER: Final = (Session, Message, Fact, Evidence, FactVerdict, FactEvent, MemoryFile)
 _PAST: Final = (
@@ -124,7 +130,8 @@ async def import_user(
                 tx, tenant_id, by, "user_imported", about=scope.user_id, details=details
             )
             await settle(tx, imported)
-    with suppress(EmbedderError, TimeoutError):
+    # What was committed is answered, whatever comes of the vectors: a job makes the rest.
+    with suppress(EmbedderError, TimeoutError, *_DATABASE):
         async with asyncio.timeout(EMBED_AT_ONCE):
             await embed_missing(core, scope)
     return imported

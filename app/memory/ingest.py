@@ -140,7 +140,7 @@ async def _append(
     # The row first: whoever makes the session incognito at this moment waits for the same row.
     row = await _ensure_session(tx, scope, session)
     if await _is_incognito(tx, core, scope, session, memory):
-        await _leave_no_trace(tx, scope, row)
+        await leave_no_trace(tx, scope, row)
         return Receipt(session, "skipped", is_incognito=True)
     fresh, duplicates = await _drop_known(tx, core, scope, row, turns)
     accepted = await _store(tx, scope, row, fresh)
@@ -173,7 +173,7 @@ async def _is_incognito(
     return known
 
 
-async def _leave_no_trace(tx: AsyncSession, scope: Scope, row: Session) -> None:
+async def leave_no_trace(tx: AsyncSession, scope: Scope, row: Session) -> None:
     """Delete an incognito session's row, turns, frozen block and kept answers."""
     await forget_answers(tx, scope.tenant_id, user_id=scope.user_id, session=row.external_id)
     await tx.execute(

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -21,7 +21,7 @@ from app.memory import audit_log, erase
 from app.memory.core import Core, incognito_digest
 from app.memory.facts import judge_for, require_on
 from app.memory.files import bring
-from app.memory.ingest import open_again, resume
+from app.memory.ingest import leave_no_trace, open_again, resume
 from app.memory.jobs import defer_embed, defer_rejudge, drop_jobs
 from app.memory.learn import decide, live, prepare
 from app.memory.policy import policy_of
@@ -29,7 +29,7 @@ from app.memory.reconcile import Plan, Proposal, Source
 from app.memory.rejudge import as_proposal, merge
 from app.memory.usage import spend
 from app.memory.users import drop_frozen, ensure_user, find_user, lock_user
-from app.memory.write import EMBED_AGAIN_AFTER, Prepared, end, record_events, to_verdict
+from app.memory.write import EMBED_AGAIN_AFTER, Prepared, end, record_events, relink, to_verdict
 from app.models import (
     Evidence,
     Fact,
@@ -52,6 +52,9 @@ TRIES: Final = 3
 _TOGETHER: Final = 200
 _FILES_TOGETHER: Final = 50
 
+_OF_BOTH: Final = (IncognitoSession, Unlearned)
+"""Of these the two may hold the same row; anywhere else a conflict would lose something."""
+
 Change = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 """What is different of a row under its new user; None where it doesn't come along."""
 
@@ -66,6 +69,9 @@ class Merged:
     facts_superseded: int
     facts_quarantined: int
     sessions_moved: int
+    files_moved: int
+    files_refused: int
+    """Files that are gone, for something of the account's stands at or above their path."""
 
 
 @dataclass(slots=True)
@@ -185,14 +191,14 @@ async def _carry_out(move: _Move, parts: Sequence[Prepared], account: User, into
     for part in parts:
         await _decide(move, part, decided)
         await spend(tx, target.tenant_id, part.usage)
+    await _hide(move)
     sessions = await _move_sessions(move)
     await _copy(move, Fact, lambda row: _moved_fact(move, row))
     for table in (Evidence, FactVerdict, FactEvent):
         await _copy(move, table, lambda row: _of_moved_fact(move, row))
     await _copy(move, Unlearned, lambda _: {})
     await _copy(move, ForgettingEntry, lambda row: _of_moved_fact(move, row))
-    await _copy(move, IncognitoSession, lambda _: {})
-    await _move_files(move)
+    files_moved, files_refused = await _move_files(move)
     await _record(move, parts, decided)
     await drop_frozen(tx, account)
     await defer_embed(tx, target, now(tx) + EMBED_AGAIN_AFTER)
@@ -203,6 +209,8 @@ async def _carry_out(move: _Move, parts: Sequence[Prepared], account: User, into
         facts_superseded=len(decided.ended) + len(decided.history),
         facts_quarantined=len(decided.quarantined),
         sessions_moved=sessions,
+        files_moved=files_moved,
+        files_refused=files_refused,
     )
 
 
@@ -215,15 +223,20 @@ async def _decide(move: _Move, part: Prepared, decided: Plan) -> None:
     gone = [(p.id, successor, until) for p, successor, until in some.history]
     # What repeats a fact of the account is kept behind it; its evidence goes there afterwards.
     gone += [(p.id, older, at) for older, p in some.confirmed]
-    for old, successor, until in [*gone, *some.ended, *some.relinked]:
+    for old, successor, until in [*gone, *some.ended]:
         if old in fates:
             fates[old] = {"superseded_at": at, "superseded_by": successor, "valid_to": until}
         else:
             await end(move.tx, move.target, old, successor, at=at, until=until)
+    for old, successor, until in some.relinked:
+        if old in fates:
+            fates[old] = {"superseded_at": at, "superseded_by": successor, "valid_to": until}
+        else:
+            await relink(move.tx, move.target, old, successor, until)
     for held in some.quarantined:
         fates[held.id] = {"quarantined_at": at, "quarantine_reason": held.quarantine}
     move.fates |= fates
-    for name in ("added", "history", "confirmed", "ended", "quarantined", "rulings"):
+    for name in ("added", "history", "confirmed", "ended", "relinked", "quarantined", "rulings"):
         getattr(decided, name).extend(getattr(some, name))
 
 
@@ -249,14 +262,22 @@ def _of_moved_fact(move: _Move, row: Mapping[str, Any]) -> dict[str, Any] | None
     return {"session_id": move.sessions.get(session, session)} if session else {}
 
 
-async def _move_files(move: _Move) -> None:
-    """Move the memory tool's files; on the same path the account's own stays."""
+async def _move_files(move: _Move) -> tuple[int, int]:
+    """Move the memory tool's files, and tell how many could and could not be.
+
+    On the same path the account's own stays; directories are not counted.
+    """
+    files = func.count(MemoryFile.content)
+    theirs = await move.tx.scalar(_rows(move.source, MemoryFile, files)) or 0
+    before = await move.tx.scalar(_rows(move.target, MemoryFile, files)) or 0
     found = await move.tx.stream(
         _rows(move.source, MemoryFile, *MemoryFile.__table__.c).order_by(MemoryFile.path),
         execution_options={"yield_per": _FILES_TOGETHER},
     )
     async for rows in found.mappings().partitions():
         await bring(move.tx, move.target, [dict(row) for row in rows])
+    moved = (await move.tx.scalar(_rows(move.target, MemoryFile, files)) or 0) - before
+    return moved, theirs - moved
 
 
 async def _record(move: _Move, parts: Sequence[Prepared], decided: Plan) -> None:
@@ -275,6 +296,7 @@ async def _record(move: _Move, parts: Sequence[Prepared], decided: Plan) -> None
     )
     events = [(fact_id, "moved") for fact_id in sorted(come)]
     events += [(old, "superseded") for old, *_ in decided.ended]
+    events += [(old, "relinked") for old, *_ in decided.relinked]
     await record_events(tx, target, events, move.by)
     for older, proposal in decided.confirmed:
         await merge(tx, target, proposal, older, move.by)
@@ -283,6 +305,16 @@ async def _record(move: _Move, parts: Sequence[Prepared], decided: Plan) -> None
         if proposal.id in again:
             at = now(tx) + move.core.patience.retry
             await defer_rejudge(tx, target, proposal.id, at)
+
+
+async def _hide(move: _Move) -> None:
+    """Let the account's sessions go that were incognito for the old id: they are for good."""
+    tx, target = move.tx, move.target
+    await _copy(move, IncognitoSession, lambda _: {})
+    digests = set(await tx.scalars(_rows(move.source, IncognitoSession, IncognitoSession.digest)))
+    for row in (await tx.scalars(_rows(target, Session, Session))).all() if digests else ():
+        if incognito_digest(move.core, target.tenant_id, row.external_id) in digests:
+            await leave_no_trace(tx, target, row)
 
 
 async def _move_sessions(move: _Move) -> int:
@@ -297,11 +329,15 @@ async def _move_sessions(move: _Move) -> int:
         if digest in digests:
             move.hidden.add(names[digests[digest]])
     there = _rows(move.target, Session, Session.external_id, Session.id, Session.user_turns)
+    last = func.max(Message.position)
+    ends = _rows(move.target, Message, Message.session_id, last).group_by(Message.session_id)
+    end_of = {row[0]: row[1] for row in await tx.execute(ends)}
     base: dict[UUID, int] = {}
     for row in await tx.execute(there):
         if row.external_id in names:
             move.sessions[names[row.external_id]] = row.id
-            base[names[row.external_id]] = row.user_turns
+            # Positions may be ahead of the count, where turns were imported.
+            base[names[row.external_id]] = max(row.user_turns, end_of.get(row.id, 0))
     apart = move.hidden | set(move.sessions)
     await _copy(move, Session, lambda row: None if row["id"] in apart else {})
     await _copy(move, SeenMessage, lambda row: None if row["session_id"] in apart else {})
@@ -351,6 +387,9 @@ async def _copy(move: _Move, table: Any, change: Change) -> None:
         execution_options={"yield_per": _TOGETHER},
     )
     connection = await move.tx.connection()
+    statement = insert(table)
+    if table in _OF_BOTH:
+        statement = statement.on_conflict_do_nothing()
     async for rows in found.mappings().partitions():
         moved = [
             {**row, "user_id": move.target.user_id, **changed}
@@ -358,4 +397,4 @@ async def _copy(move: _Move, table: Any, change: Change) -> None:
             if (changed := change(dict(row))) is not None
         ]
         if moved:
-            await connection.execute(insert(table).on_conflict_do_nothing(), moved)
+            await connection.execute(statement, moved)

@@ -73,6 +73,9 @@ select u.tenant_id, u.user_id, %(session)s::text, u.epoch, %(organization_epoch)
        %(answer)s::jsonb
 from memory_user u
 where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s and u.epoch = %(epoch)s
+  and not exists (select from incognito_session i
+                  where i.tenant_id = u.tenant_id and i.user_id = u.user_id
+                    and i.digest = %(digest)s)
 for key share
 on conflict (tenant_id, user_id, session) do update
 set (epoch, organization_epoch, answer, created_at) = (
@@ -299,8 +302,7 @@ async def _freeze(
     What can't be kept is answered all the same: memory is never a dependency.
     """
     values = {
-        "tenant": scope.tenant_id,
-        "user_id": scope.user_id,
+        **_values(core, scope, question),
         "session": question.session,
         "epoch": state.epoch,
         "organization_epoch": state.organization_epoch,

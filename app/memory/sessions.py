@@ -14,6 +14,7 @@ from app.errors import Conflict, NotFound
 from app.memory import audit_log, cursor
 from app.memory.core import Core
 from app.memory.edit import erase_facts
+from app.memory.idempotency import forget_answers
 from app.memory.ingest import Receipt, named, queue_session, waiting
 from app.memory.users import drop_frozen, find_user, lock_user
 from app.models import Evidence, Fact, Message, SeenMessage, Session
@@ -132,7 +133,7 @@ async def delete_session(
     """Delete a session's turns and the facts that rest on it alone.
 
     What the erased facts had superseded is live again; a running extraction finds nothing to
-    commit.
+    commit; the idempotency keys of its turns answer 410.
     """
     scope, _ = await find_session(tx, tenant_id, user, session)
     person = await lock_user(tx, scope)
@@ -189,6 +190,7 @@ async def delete_session(
                 table.session_id == row.id,
             )
         )
+    await forget_answers(tx, tenant_id, user_id=scope.user_id, session=row.external_id)
     await tx.delete(row)
     await drop_frozen(tx, person)
     done = SessionReceipt(session, len(touched - kept), len(kept), restored)

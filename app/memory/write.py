@@ -95,7 +95,7 @@ async def write(
         if old in fresh:
             _give_way(fresh[old], successor, at, until)
         else:
-            await _relink(tx, scope, old, successor, until)
+            await relink(tx, scope, old, successor, until)
     stored = [p for p, _ in decided.added] + [p for p, *_ in decided.history]
     outcome.added += [p.id for p in stored]
     outcome.quarantined += [p.id for p in decided.quarantined]
@@ -161,9 +161,10 @@ async def end(
     )
 
 
-async def _relink(
+async def relink(
     tx: AsyncSession, scope: Scope, old: UUID, successor: UUID, until: datetime
 ) -> None:
+    """Give a fact of history another successor; since when it is history stays."""
     await tx.execute(
         update(Fact)
         .where(_fact(scope, old))

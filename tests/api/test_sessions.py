@@ -264,6 +264,23 @@ async def test_a_deleted_session_takes_along_what_rests_on_it_alone(alice: Calle
     assert [word for word in ("Globex", "tea", '"two"') if word in told] == []
 
 
+async def test_after_its_session_is_deleted_a_key_answers_gone(alice: Caller):
+    async def post(session: str) -> Any:
+        body = {"messages": [{"role": "user", "content": "I live in Lisbon."}]}
+        headers = {"Idempotency-Key": session}
+        return await alice.post(f"/sessions/{session}/messages", body, headers=headers)
+
+    for session in ("told-1", "other"):
+        assert (await post(session)).status_code == 202
+    await alice.delete("/sessions/told-1")
+
+    assert [(await post(session)).status_code for session in ("told-1", "other")] == [410, 202]
+    kept = alice.world.rows(
+        "select answer::text from idempotency_key where tenant_id = %s", alice.tenant_id
+    )
+    assert not [answer for (answer,) in kept if answer and "told-1" in answer]
+
+
 async def test_of_two_deletes_at_once_one_finds_nothing(alice: Caller):
     await alice.say("I live in Lisbon.", session="s")
 

@@ -5,12 +5,17 @@ import io
 import json
 import random
 import zlib
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from psycopg_pool import PoolTimeout
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as CheckoutTimeout
 
 from app.api.records import read_lines
 from app.errors import Conflict
@@ -141,6 +146,34 @@ async def test_imported_facts_are_recalled_with_vectors_of_this_service(
         "select embedding_model from memory_fact where tenant_id = %s", other.tenant_id
     )
     assert model == other.world.core.embedder.name
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PoolTimeout("busy"),
+        CheckoutTimeout("busy"),
+        psycopg.OperationalError("the connection is lost"),
+        DBAPIError("select", None, psycopg.OperationalError("the connection is lost")),
+    ],
+)
+async def test_an_import_is_answered_though_the_database_goes_away_after_it(
+    alice: Caller, error: Exception
+):
+    class Unlucky:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(alice.world.core.embedder, name)
+
+        async def embed(self, *_: Any) -> Any:
+            raise error
+
+    fact = a_fact()
+    async with alice.world.over(replace(alice.world.core, embedder=Unlucky())) as world:
+        answer = await put(Caller(world, alice.tenant_id, alice.key, alice.user), HEADER, fact)
+
+    assert (answer.status_code, answer.json()["imported"]) == (200, 1)
+    [kept] = await alice.facts()
+    assert answer.json()["ids"] == {fact["id"]: kept["id"]}
 
 
 async def test_turns_that_wait_are_read_and_those_read_are_not(alice: Caller, other: Caller):
@@ -543,6 +576,27 @@ async def test_what_is_no_export_is_a_clear_4xx_and_changes_nothing(
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert await alice.texts("all") == ["Uses Postgres."]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("a1", "body.a1"), ("Dana lives in Lisbon", "a field"), ("x" * 65, "a field")],
+)
+async def test_a_documents_first_unknown_name_ends_the_reading(alice: Caller, name: str, told: str):
+    rest = b"," + b" " * 200_000 + b"this is never read"
+
+    answer = await alice.post("/import", content=b'{"%s":1' % name.encode() + rest, headers=JSON)
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert told in answer.json()["detail"]
+    assert ("Dana" in answer.text, "xxx" in answer.text) == (False, False)
+
+
+@pytest.mark.parametrize("name", [b"1", b"[1]", b"{}", b"null"])
+async def test_a_documents_names_are_strings(alice: Caller, name: bytes):
+    answer = await alice.post("/import", content=b"{" + name + b":[]}", headers=JSON)
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
 
 
 async def test_a_body_over_its_limit_is_cut_off_unread(alice: Caller, monkeypatch: Any):
