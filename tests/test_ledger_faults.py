@@ -63,6 +63,7 @@ async def test_an_entry_taken_back_although_it_was_committed_returns(world, urls
             alice = await own.tenant()
             await alice.delete("")
             (entry,) = read(ledger)
+            assert own.core.ledger is not None
             own.core.ledger.void(entry.erasure_id)
             assert read(ledger) == []
 
@@ -72,11 +73,11 @@ async def test_an_entry_taken_back_although_it_was_committed_returns(world, urls
 
 
 async def test_a_ledger_that_can_not_be_caught_up_fails_its_check_and_no_more(
-    world, alice, tmp_path
+    world, alice, tmp_path, monkeypatch
 ):
     await alice.delete("")
     book = Ledger(tmp_path / "erasures.ndjson")
-    book._append = _full
+    monkeypatch.setattr(book, "_append", _full)
 
     assert await erasures.check(replace(world.core, ledger=book)) == "failed"
 

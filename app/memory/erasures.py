@@ -69,7 +69,7 @@ async def seen(core: Core) -> list[Entry]:
             "select id, tenant_id, subject_hash, erased_at from app.erasures() order by erased_at"
         )
         own_check = key_check(core)
-        return [Entry(*row, own_check) for row in await rows.fetchall()]
+        return [Entry(*row, key_check=own_check) for row in await rows.fetchall()]
 
 
 def missing(entries: Iterable[Entry], known: Iterable[Entry]) -> list[Entry]:
