@@ -69,7 +69,10 @@ async def seen(core: Core) -> list[Entry]:
             "select id, tenant_id, subject_hash, erased_at from app.erasures() order by erased_at"
         )
         own_check = key_check(core)
-        return [Entry(*row, key_check=own_check) for row in await rows.fetchall()]
+        return [
+            Entry(erasure_id, tenant_id, subject_hash, erased_at, own_check)
+            for erasure_id, tenant_id, subject_hash, erased_at in await rows.fetchall()
+        ]
 
 
 def missing(entries: Iterable[Entry], known: Iterable[Entry]) -> list[Entry]:
