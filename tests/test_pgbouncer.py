@@ -90,7 +90,7 @@ async def test_the_whole_job_is_done_through_the_pooler(pooled):
     assert [item["fact"]["text"] for item in found.json()["items"]] == ["Prefers window seats."]
     assert (await dana.get("/export")).status_code == 200
     assert await eve.texts("all") == []
-    assert (await dana.delete("")).json()["counts"]["facts"] == 3
+    assert (await dana.delete("")).json()["counts"]["memory_fact"] == 3
     assert await dana.texts("all") == []
 
 
