@@ -253,7 +253,15 @@ TABLES: Final = (
         "key",
         "keys",
         ApiKey,
-        select(ApiKey.id, ApiKey.scopes, ApiKey.created_at, ApiKey.expires_at, ApiKey.revoked_at)
+        select(
+            ApiKey.id,
+            ApiKey.last_four,
+            ApiKey.scopes,
+            ApiKey.created_at,
+            ApiKey.expires_at,
+            ApiKey.revoked_at,
+            ApiKey.last_used_at,
+        )
         .where(ApiKey.tenant_id == _TENANT, ApiKey.bound_to == _NAME)
         .order_by(ApiKey.created_at, ApiKey.id),
     ),
