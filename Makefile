@@ -30,13 +30,17 @@ run: $(READY) ## Serve the API with a worker inside, on an embedded Postgres
 	$(BIN)/usermem serve
 
 test: $(READY) ## All tests that need no key and no server
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not soak and not live"
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not soak and not live and not browser"
 
 fuzz: $(READY) ## Hold a running service against its whole OpenAPI document, for minutes
 	FUZZ_EXAMPLES=50 $(BIN)/pytest -n0 tests/test_fuzz.py
 
 soak: $(READY) ## The long and the statistical tests
 	$(BIN)/pytest -m soak
+
+browser: $(READY) ## The user's page in Chromium, whole: every look, by keyboard, without scripts
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium; }
+	$(BIN)/pytest tests/web
 
 bench: $(READY) ## Measure recall: speed, growth, retrieval, quality (BENCH="--full --locomo PATH")
 	$(BIN)/python -m benchmarks.run $(BENCH)
@@ -58,4 +62,4 @@ lock: $(READY) ## Resolve the dependencies anew
 image: ## Build the container image, start it and ask whether it is ready
 	.ci/image
 
-.PHONY: help setup demo run test fuzz soak bench check fix lock image
+.PHONY: help setup demo run test fuzz soak browser bench check fix lock image

@@ -49,6 +49,7 @@ app.add_typer(_sessions, name="sessions")
 _audits = typer.Typer(help="Look for what should not be there.", no_args_is_help=True)
 app.add_typer(_audits, name="audit")
 _tenants.command("erase")(erasing.erase_tenant)
+app.command("forget")(erasing.forget)
 app.add_typer(erasing.erasures, name="erasures")
 app.command("reembed")(reembedding.reembed)
 
@@ -81,6 +82,7 @@ def serve(
     import uvicorn  # noqa: PLC0415 - see the module's docstring, here and below
 
     from app.main import create_app  # noqa: PLC0415
+    from app.server import configuration  # noqa: PLC0415
 
     settings = _settings(data_dir)
     settings.public_url = settings.public_url or f"http://{host}:{port}"
@@ -89,15 +91,8 @@ def serve(
         signal.signal(number, lambda *_: sys.exit(0))
     with _listen(host, port) as door, database(settings) as address:
         _prepare(settings, address)
-        config = uvicorn.Config(
-            create_app(settings, address.service_url, with_worker=worker),
-            host=host,
-            port=port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=20,
-        )
+        served = create_app(settings, address.service_url, with_worker=worker)
+        config = configuration(served, host, port, timeout_graceful_shutdown=20)
         where = f", data in {settings.data_dir.expanduser()}" if address.is_embedded else ""
         typer.echo(f"Usermem serves on http://{host}:{port}{where}", err=True)
         server = uvicorn.Server(config)
@@ -129,15 +124,21 @@ def worker(
 
 
 async def _work(settings: Settings, url: str, concurrency: int) -> None:
+    from app import metrics, tracing  # noqa: PLC0415
     from app.wiring import open_core  # noqa: PLC0415
     from app.worker import Worker  # noqa: PLC0415
 
+    if settings.worker_metrics:
+        host, _, port = settings.worker_metrics.partition(":")
+        metrics.serve(host, int(port))
     async with open_core(settings, url) as core:
+        tracing.configure()
         running = Worker(core, concurrency=concurrency)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, running.stop)
         await running.run()
+        tracing.shutdown()
 
 
 @app.command()
@@ -176,24 +177,27 @@ def export_tenant(
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Print everything kept about every user of a tenant, as NDJSON; each user can be imported."""
+    """Print everything kept about a tenant's users and its organization, as NDJSON."""
     settings = _settings(data_dir)
     with database(settings) as address, ExitStack() as stack:
         _prepare(settings, address)
         out: IO[bytes] = sys.stdout.buffer
         if output is not None:
             out = stack.enter_context(open(output, "wb", opener=_for_me_alone))
-        count = asyncio.run(_export_tenant(address, tenant, out))
+        count = asyncio.run(_export_tenant(settings, address, tenant, out))
     typer.echo(f"Exported {count} users.", err=True)
 
 
-async def _export_tenant(address: Address, tenant: str, out: IO[bytes]) -> int:
+async def _export_tenant(settings: Settings, address: Address, tenant: str, out: IO[bytes]) -> int:
+    from app.memory.erasures import require_all  # noqa: PLC0415
     from app.memory.export import export_tenant as export  # noqa: PLC0415
+    from app.wiring import open_core  # noqa: PLC0415
 
     async with _open(address.owner_url) as base:
         tenant_id = await tenants.resolve_tenant(base, tenant)
-    async with _open(address.service_url) as base:
-        return await export(base, tenant_id, out)
+    async with open_core(settings, address.service_url, warm=False) as core:
+        await require_all(core)
+        return await export(core.db, tenant_id, out, by="cli")
 
 
 def _for_me_alone(path: str, flags: int) -> int:

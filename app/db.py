@@ -5,8 +5,9 @@ through `Database.tenant()`: it drops to the restricted role and names the tenan
 transaction alone, whatever the login may do and whoever used the connection before.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 
 SERVICE_ROLE = "usermem_service"
 """Owns nothing, can't bypass row-level security; every statement of the service runs as it."""
+
+RESERVED: Final = 2
+"""Connections that a process keeps for what people are owed, however busy the others are."""
+
+_is_owed: ContextVar[bool] = ContextVar("is_owed", default=False)
 
 _SNAPSHOT: Final = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
@@ -92,16 +98,20 @@ class Database:
             "application_name": "usermem",
             "prepare_threshold": 5 if prepared_statements else None,
         }
-        self._engine = create_async_engine(
-            url.replace("postgresql://", "postgresql+psycopg://", 1),
-            pool_size=pool_size,
-            max_overflow=0,
-            pool_timeout=pool_timeout,
-            pool_pre_ping=True,
-            hide_parameters=True,
-            connect_args=connect,
+        self._engine, self._reserve = (
+            create_async_engine(
+                url.replace("postgresql://", "postgresql+psycopg://", 1),
+                pool_size=size,
+                max_overflow=0,
+                pool_timeout=pool_timeout,
+                pool_pre_ping=True,
+                hide_parameters=True,
+                connect_args=connect,
+            )
+            for size in (pool_size, RESERVED)
         )
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
+        self._reserved = async_sessionmaker(self._reserve, expire_on_commit=False)
         self.pool: AsyncConnectionPool[psycopg.AsyncConnection] = AsyncConnectionPool(
             url,
             min_size=1,
@@ -120,6 +130,7 @@ class Database:
         """Give every connection back to Postgres."""
         await self.pool.close()
         await self._engine.dispose()
+        await self._reserve.dispose()
 
     @asynccontextmanager
     async def tenant(
@@ -130,12 +141,23 @@ class Database:
         An exception rolls back. Nothing else in the service begins or commits a transaction. All
         statements of a `snapshot` see the database at one moment, and none can write.
         """
-        async with self._sessions.begin() as tx:
+        sessions = self._reserved if _is_owed.get() else self._sessions
+        async with sessions.begin() as tx:
             if snapshot:
                 await tx.connection(execution_options=_SNAPSHOT)
             entered = await tx.execute(_ENTER, {"role": SERVICE_ROLE, "tenant": tenant_id})
             tx.info["now"] = entered.one()[3]
             yield tx
+
+
+@contextmanager
+def owed() -> Iterator[None]:
+    """Take connections of the block from the reserve: an erasure must not wait behind a crowd."""
+    token = _is_owed.set(True)
+    try:
+        yield
+    finally:
+        _is_owed.reset(token)
 
 
 async def _autocommit(connection: psycopg.AsyncConnection) -> None:

@@ -30,6 +30,7 @@ from app.errors import UsermemError
 from app.main import create_app
 from app.memory.render import estimate_tokens
 from app.memory.tenants import create_tenant
+from app.server import configuration
 from app.settings import Settings
 
 _USER: Final = "dana"
@@ -135,11 +136,8 @@ def _service(data_dir: Path) -> Iterator[httpx2.Client]:
     with database(settings) as address, socket.create_server(("127.0.0.1", 0)) as listener:
         db.migrate(address.owner_url)
         key = asyncio.run(_tenant(address.owner_url))
-        server = uvicorn.Server(
-            uvicorn.Config(
-                create_app(settings, address.service_url), log_config=None, access_log=False
-            )
-        )
+        served = create_app(settings, address.service_url)
+        server = uvicorn.Server(configuration(served, "127.0.0.1", 0))
         thread = threading.Thread(target=server.run, args=([listener],), name="service")
         thread.start()
         try:

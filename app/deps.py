@@ -4,8 +4,10 @@ import hashlib
 import hmac
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Annotated, Any, ClassVar, Final, cast
+from uuid import UUID
 
 from cachetools import TTLCache
 from fastapi import Depends, Request, Response
@@ -14,14 +16,19 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
+from pydantic import SecretStr
 from pydantic_core import PydanticCustomError
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.db import owed
 from app.errors import Forbidden, NotFound, Unauthorized
 from app.memory.core import Core
 from app.memory.erasures import require_all
+from app.memory.last_used import LastUsed
+from app.memory.recent import Recent
 from app.memory.tenants import Credential, find_credential, parse_key
 from app.memory.users import ORGANIZATION
+from app.rates import Budget, Rates
 from app.text import clean
 from app.wire import JsonRequest, check_query, decode_id
 
@@ -48,6 +55,14 @@ def get_credential(request: Request) -> Credential:
 CredentialDep = Annotated[Credential, Depends(get_credential)]
 
 
+async def get_key_cache(request: Request) -> "KeyCache":
+    """Give the process's cache of keys."""
+    return cast("KeyCache", request.state.keys)
+
+
+KeyCacheDep = Annotated["KeyCache", Depends(get_key_cache)]
+
+
 async def get_owner(request: Request) -> str:
     """Give whose memory the path is about: a user's, or else the organization's."""
     return cast("str", request.state.owner)
@@ -65,41 +80,104 @@ async def get_transaction(core: CoreDep, credential: CredentialDep) -> AsyncIter
 Tx = Annotated[AsyncSession, Depends(get_transaction, scope="function")]
 
 
+_BUDGETS: Final[dict[str, Budget]] = {"recall": "recall", "privacy": "privacy"}
+
+
 class Needs:
     """What a route needs of a key; shown in the OpenAPI document, checked by `KeyedRoute`."""
 
     def __init__(self, scope: str) -> None:
         self.scope = scope
+        self.budget: Budget = _BUDGETS.get(scope, "other")
 
     def __call__(self, _bearer: Annotated[object, Depends(_documented)]) -> None:
         """Nothing is left to do: the route checked before it read the body."""
 
 
 class KeyCache:
-    """Credentials by key, for less than a minute, so that most requests skip the look-up."""
+    """Credentials by key, for less than a minute, so that most requests skip the look-up.
 
-    def __init__(self, timer: Callable[[], float] = time.monotonic) -> None:
+    Also the limits on what comes with a key: how often, and how often a wrong one.
+    """
+
+    def __init__(
+        self, rates: Rates | None = None, timer: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.rates = rates or Rates()
         self._known: TTLCache[bytes, Credential] = TTLCache(10_000, REVOKED_WITHIN, timer)
+        self._good = Recent(10_000)
+        self._used = LastUsed()
 
-    async def credential(self, core: Core, header: str) -> Credential:
-        """Give what the header's key allows. Raises `Unauthorized`."""
+    async def credential(self, core: Core, header: str, address: str = "") -> Credential:
+        """Give what the header's key allows. Raises `Unauthorized` or `TooManyRequests`."""
         # By a digest: the cache holds no key, and a known one needn't be taken apart again.
         seen = hashlib.sha256(header.encode()).digest()
         known = self._known.get(seen)
         if known is None:
+            known = await self._look_up(core, header, seen, address)
+        if known.expired(datetime.now(UTC)):
+            raise _not_valid()
+        return known
+
+    async def _look_up(self, core: Core, header: str, seen: bytes, address: str) -> Credential:
+        if seen not in self._good:  # who came with a good key before may stand beside a guesser
+            self.rates.check("wrong_key", address)
+        try:
             scheme, _, key = header.partition(" ")
             if scheme != "Bearer":
                 raise _no_key()
-            known = await find_credential(core.db, *parse_key(key))
-        if known is None or known.expired(datetime.now(UTC)):
-            raise Unauthorized("The API key is not valid.")
-        self._known.setdefault(seen, known)
-        return known
+            found = await find_credential(core.db, *parse_key(key))
+            if found is None:
+                raise _not_valid()
+        except Unauthorized:
+            self._good.discard(seen)
+            self.rates.spend("wrong_key", address)
+            raise
+        self._known[seen] = found
+        self._good.add(seen)
+        self._used.note(core.db, found.tenant_id, found.key_id)
+        return found
+
+    def drop(self, key_id: str) -> None:
+        """Look a key up anew when it comes next: it was revoked, or ends sooner than it did."""
+        self._drop(lambda known: known.key_id == key_id)
+
+    def drop_bound(self, tenant_id: UUID, user: str) -> None:
+        """Look the keys bound to a user up anew: they ended with the user's erasure."""
+        self._drop(lambda known: (known.tenant_id, known.bound_to) == (tenant_id, user))
+
+    def _drop(self, is_gone: Callable[[Credential], bool]) -> None:
+        for seen, known in list(self._known.items()):
+            if is_gone(known):
+                self._known.pop(seen, None)
+
+    async def aclose(self, core: Core) -> None:
+        """Write down which keys were used."""
+        await self._used.aclose(core.db)
 
 
-def root_digest(key: str) -> bytes:
-    """Give the digest by which the root key's header is known."""
-    return hashlib.sha256(f"Bearer {key}".encode()).digest()
+def _not_valid() -> Unauthorized:
+    return Unauthorized("The API key is not valid.")
+
+
+def secret_digest(secret: SecretStr | None) -> bytes | None:
+    """Give the digest by which the header of one of the operator's secrets is known."""
+    if secret is None:
+        return None
+    return hashlib.sha256(f"Bearer {secret.get_secret_value()}".encode()).digest()
+
+
+def is_secret(request: Request, known: bytes | None) -> bool:
+    """Tell whether the request's one Authorization header holds that secret.
+
+    Raises `TooManyRequests` for an address that tried too often.
+    """
+    sent = request.headers.getlist("authorization")
+    digest = hashlib.sha256(sent[0].encode()).digest() if len(sent) == 1 else b""
+    if known is not None and hmac.compare_digest(known, digest):
+        return True
+    cast("KeyCache", request.state.keys).rates.spend("wrong_key", address_of(request))
+    return False
 
 
 def root_documented(_bearer: Annotated[object, Depends(_root)]) -> None:
@@ -171,11 +249,15 @@ class KeyedRoute(StrictRoute):
 
         async def checked(request: Request) -> Response:
             await require_all(get_core(request))
-            credential = await authenticate(request)
+            credential = await authenticate(request, needs)
             authorize(credential, needs, request.path_params.get("user"))
             request.state.credential = credential
             user = request.path_params.get("user")
             request.state.owner = ORGANIZATION if user is None else _decoded(user)
+            with owed() if needs.budget == "privacy" else nullcontext():
+                return await answer(request)
+
+        async def answer(request: Request) -> Response:
             if self.reads_itself:
                 return await handle(request)
             strict = JsonRequest(request.scope, request.receive)
@@ -207,9 +289,7 @@ class RootRoute(StrictRoute):
 
         async def checked(request: Request) -> Response:
             await require_all(get_core(request))
-            known, sent = request.state.root_key, request.headers.getlist("authorization")
-            digest = hashlib.sha256(sent[0].encode()).digest() if len(sent) == 1 else b""
-            if known is None or not hmac.compare_digest(known, digest):
+            if not is_secret(request, request.state.root_key):
                 raise Unauthorized("Send the root key as 'Authorization: Bearer …'.")
             strict = JsonRequest(request.scope, request.receive)
             await strict.check(takes_body=takes_body, needs_body=needs_body)
@@ -218,13 +298,23 @@ class RootRoute(StrictRoute):
         return checked
 
 
-async def authenticate(request: Request) -> Credential:
-    """Give the credential of the one Authorization header. Raises `Unauthorized`."""
+async def authenticate(request: Request, needs: Needs) -> Credential:
+    """Give the credential of the one Authorization header, and count the request.
+
+    Raises `Unauthorized` or `TooManyRequests`.
+    """
     headers = request.headers.getlist("authorization")
     if len(headers) != 1:
         raise _no_key()
     keys = cast("KeyCache", request.state.keys)
-    return await keys.credential(get_core(request), headers[0])
+    credential = await keys.credential(get_core(request), headers[0], address_of(request))
+    keys.rates.spend(needs.budget, credential.key_id)
+    return credential
+
+
+def address_of(request: Request) -> str:
+    """Give the address that a request came from, as far as proxies that are trusted say."""
+    return request.client.host if request.client else ""
 
 
 def authorize(credential: Credential, needs: Needs, user: str | None) -> None:

@@ -6,6 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
+LONGEST = timedelta(days=36_500)
+"""A century: what is longer is a slip, and no date can be reckoned with it."""
+
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -16,7 +19,10 @@ def parse_duration(value: Any) -> timedelta:
     match = re.fullmatch(r"(\d{1,9})([smhd]?)", str(value).strip())
     if isinstance(value, bool) or match is None:
         raise ValueError("a duration is a number of seconds, or like 30m, 8h, 90d")
-    return timedelta(seconds=int(match[1]) * _UNITS[match[2] or "s"])
+    span = timedelta(seconds=int(match[1]) * _UNITS[match[2] or "s"])
+    if span > LONGEST:
+        raise ValueError("a duration is at most 36500d")
+    return span
 
 
 def format_duration(value: timedelta) -> str:

@@ -1,4 +1,4 @@
-"""The commands that erase and that look after the erasure ledger."""
+"""The commands that erase, forget, and look after the erasure ledger."""
 
 import asyncio
 from pathlib import Path
@@ -43,6 +43,45 @@ async def _erase(settings: Settings, address: Address, tenant: str) -> dict[str,
         "counts": receipt.counts,
         "backups_until": receipt.backups_until.isoformat(),
     }
+
+
+def forget(
+    tenant: Annotated[str | None, typer.Argument(help="Id or name; all if absent.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would go.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Let go now what is due by each tenant's policy; print what went, one tenant a line."""
+    settings = settings_of(data_dir)
+    with database(settings) as address:
+        prepare(settings, address)
+        for line in asyncio.run(_forget(settings, address, tenant, dry_run=dry_run)):
+            show(line)
+
+
+async def _forget(
+    settings: Settings, address: Address, tenant: str | None, *, dry_run: bool
+) -> list[dict[str, object]]:
+    from app.memory.forgetting import forget_now  # noqa: PLC0415 - as above
+    from app.wiring import open_core  # noqa: PLC0415 - as above
+
+    async with opened(address.owner_url) as base:
+        if tenant is None:
+            wanted = await tenants.list_tenants(base)
+        else:
+            wanted = [await tenants.resolve_tenant(base, tenant)]
+    async with open_core(settings, address.service_url, warm=False) as core:
+        lines: list[dict[str, object]] = []
+        for tenant_id in wanted:
+            report = await forget_now(core, tenant_id, dry_run=dry_run, by="cli")
+            lines.append(
+                {
+                    "tenant": str(tenant_id),
+                    "mode": report.mode,
+                    "facts": report.facts.total(),
+                    "rules": dict(report.facts),
+                }
+            )
+        return lines
 
 
 @erasures.command("export")

@@ -4,10 +4,12 @@
     ├── Unauthorized  401   no key, or one that is not valid (any more)
     ├── Forbidden     403   the key lacks the scope
     ├── NotFound      404   it is not there, or it is somebody else's: the same answer
+    ├── TooSlow       408   the body did not arrive in time
     ├── Conflict      409   the state forbids it
     ├── Gone          410   it was erased
     ├── Stale         412   the revision named is not the current one
     ├── Invalid       422   the content is wrong
+    ├── TooManyRequests 429 the key's share of this minute is used up
     └── Unavailable   503   try again after `retry_after` seconds
 
 `detail` is a sentence for the caller and never holds anything a user said.
@@ -50,6 +52,12 @@ class NotFound(UsermemError):  # noqa: N818 - as above
     status, title, code = 404, "Not found", "not_found"
 
 
+class TooSlow(UsermemError):  # noqa: N818 - as above
+    """The body did not arrive in time."""
+
+    status, title, code = 408, "Request timeout", "too_slow"
+
+
 class Conflict(UsermemError):  # noqa: N818 - as above
     """The object's state forbids the request."""
 
@@ -72,6 +80,12 @@ class Invalid(UsermemError):  # noqa: N818 - as above
     """The content of the request is wrong."""
 
     status, title, code = 422, "Unprocessable content", "invalid"
+
+
+class TooManyRequests(UsermemError):  # noqa: N818 - as above
+    """The key, or the address, has asked too often; try again after `retry_after` seconds."""
+
+    status, title, code = 429, "Too many requests", "too_many_requests"
 
 
 class Unavailable(UsermemError):  # noqa: N818 - as above

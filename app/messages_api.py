@@ -20,6 +20,7 @@ from typing import Any, Final, Literal, TypeVar
 import anthropic
 import httpx2
 
+from app import metrics
 from app.llm import ModelAnsweredBadly, ModelError, ModelMisconfigured, ModelUnavailable, Usage
 
 K = TypeVar("K")
@@ -208,7 +209,9 @@ class MessagesApi:
             error = self._unavailable(counts=attempts.count > 0)
         else:
             self._well(model)
+            metrics.model_call("ok", answer.usage.input_tokens, answer.usage.output_tokens)
             return answer
+        metrics.model_call(error.code)
         # Raised out here, it doesn't hold the SDK's error, whose request holds the user's words.
         error.usage = Usage(attempts.count)
         raise error

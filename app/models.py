@@ -62,6 +62,18 @@ class ApiKey(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
+    last_four: Mapped[str | None]
+    last_used_at: Mapped[datetime | None]
+
+
+class WorkerState(Base):
+    """How a worker's process found the model when last heard of; of no tenant."""
+
+    __tablename__ = "worker_state"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    seen_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    model: Mapped[str]
 
 
 class TenantPolicy(Base):
@@ -102,8 +114,9 @@ class UserDirectory(Base):
 class User(Base):
     """A person remembered. A lock on this row orders all writes to the person's facts.
 
-    `epoch` moves when frozen blocks must go or a running extraction must not commit; `revision`
-    with every exclusive lock: what a process holds of the person in memory is then old.
+    `epoch` moves when frozen blocks must go; `revision` with every exclusive lock: what a process
+    holds of the person in memory is then old. Neither fences a running extraction: its session's
+    status and `attempt` do.
     """
 
     __tablename__ = "memory_user"
@@ -474,6 +487,45 @@ class MemoryFile(OfUser, Base):
     revision: Mapped[int] = mapped_column(server_default="1")
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
     updated_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+
+
+class ForgettingNight(Base):
+    """Where a tenant's latest night of forgetting stands: one a day (UTC), by one clock."""
+
+    __tablename__ = "forgetting_night"
+
+    tenant_id: Mapped[UUID] = mapped_column(
+        ForeignKey("tenant.id", ondelete="CASCADE"), primary_key=True
+    )
+    day: Mapped[date]
+    started_at: Mapped[datetime] = mapped_column(server_default=_NOW)
+    finished_at: Mapped[datetime | None]
+
+
+class ForgettingEntry(OfUser, Base):
+    """A fact that was let go, or would have been, and by which rule. The fact may be gone."""
+
+    __tablename__ = "forgetting_log"
+    __table_args__ = (
+        ForeignKeyConstraint(["tenant_id", "user_id"], _OF_USER, ondelete="CASCADE"),
+        Index("ix_forgetting_log_newest", "tenant_id", "created_at", "id"),
+        Index(
+            "uq_forgetting_log_dry_run",
+            "tenant_id",
+            "user_id",
+            "day",
+            "fact_id",
+            unique=True,
+            postgresql_where=text("dry_run"),
+        ),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    fact_id: Mapped[UUID]
+    rule: Mapped[str]
+    dry_run: Mapped[bool]
+    day: Mapped[date]
+    created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
 
 class AuditEntry(Base):

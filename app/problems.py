@@ -82,7 +82,7 @@ async def _on_error(request: Request, error: UsermemError) -> JSONResponse:
         headers["Retry-After"] = str(error.retry_after)
     if error.status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if error.status == 413:
+    if error.status in {408, 413}:
         headers["Connection"] = "close"  # the rest of the body is not worth reading
     return problem(request, error.status, error.title, error.code, error.detail, headers)
 
@@ -200,6 +200,8 @@ def declare(document: dict[str, Any]) -> None:
 
 def _statuses(operation: dict[str, Any]) -> set[int]:
     statuses = {400, 422}
+    if "requestBody" in operation:
+        statuses.add(408)
     if "security" in operation:
-        statuses |= {401, 403, 404, 413, 415, 503}
+        statuses |= {401, 403, 404, 413, 415, 429, 503}
     return statuses

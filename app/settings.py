@@ -103,6 +103,36 @@ class Settings(BaseSettings):
     backup_retention: Duration = Field(
         timedelta(days=30), description="How long backups of the database are kept, for receipts."
     )
+    rate_limit_recall: int = Field(
+        600, ge=0, description="Requests of scope `recall` a minute with one key; 0: any number."
+    )
+    rate_limit: int = Field(
+        300,
+        ge=0,
+        description="Other requests a minute with one key, and as many of scope `privacy` apart "
+        "from them; 0: any number.",
+    )
+    rate_limit_wrong_keys: int = Field(
+        600,
+        ge=0,
+        description="Wrong keys a minute from one address; then keys that are not known to the "
+        "process are not looked up. 0: any number.",
+    )
+    replicas: int = Field(
+        1, ge=1, description="API processes, each of which allows its share of the limits above."
+    )
+    metrics_token: SecretStr | None = Field(
+        None,
+        min_length=16,
+        description="Secret of at least 16 characters that opens `/metrics` from elsewhere than "
+        "loopback.",
+    )
+    worker_metrics: str | None = Field(
+        None,
+        pattern=r"^[^:]+:\d{1,5}$",
+        description="Address like `127.0.0.1:9101` where `usermem worker` shows its own numbers, "
+        "which are nobody's secret. Unset: nowhere.",
+    )
     pool_size: int = Field(
         10, ge=2, le=200, description="Database connections of one process, per pool."
     )
@@ -117,10 +147,10 @@ class Settings(BaseSettings):
         timedelta(seconds=1), description="After this long recall answers without embeddings."
     )
     recall_cache: int = Field(
-        64,
+        32,
         ge=0,
         le=65536,
-        description="MiB of facts that one process keeps ready for recall; 1 MiB holds about 900.",
+        description="MiB of facts that one process keeps ready for recall; 1 MiB holds about 700.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="What is logged; never anything a user said."

@@ -75,14 +75,18 @@ _renewed: WeakKeyDictionary[Database, float] = WeakKeyDictionary()
 async def trip(db: Database, tenant_id: UUID, *calls: Call) -> list[list[Row]]:
     """Run the statements in one transaction inside the tenant; give the rows of each.
 
-    A dead connection is replaced and the trip made once more, so what the statements do must be
-    right when done twice. Raises `psycopg.OperationalError` or `PoolTimeout` when the database is
-    away, any other `psycopg.Error` for a statement's own fault.
+    A connection that is dead, or forgot what was prepared on it, is replaced and the trip made once
+    more, so what the statements do must be right when done twice. Raises
+    `psycopg.OperationalError` or `PoolTimeout` when the database is away, any other
+    `psycopg.Error` for a statement's own fault.
     """
     try:
         return await _try(db, tenant_id, calls)
     except (NoAnswer, PoolTimeout):
         raise  # the caller has waited long enough, and a busy pool is no reason to empty it
+    except psycopg.errors.InvalidSqlStatementName:
+        # Whoever else used the connection had all its statements dropped; it is closed by now.
+        return await _try(db, tenant_id, calls)
     except psycopg.OperationalError:
         await _renew(db)
         return await _try(db, tenant_id, calls)

@@ -7,21 +7,33 @@ twice finds its work done.
 
 import asyncio
 import datetime as dt
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from procrastinate import App, BaseRetryStrategy, PsycopgConnector, RetryDecision
-from procrastinate.exceptions import ConnectorException
+from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, RetryDecision
+from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 from psycopg import AsyncConnection
 from psycopg_pool import AsyncConnectionPool
 
+from app import metrics, tracing
 from app.db import Scope
-from app.memory import audit, erasures, extract, learn, overdue, rejudge, retention
+from app.memory import (
+    audit,
+    erasures,
+    extract,
+    forgetting,
+    health,
+    learn,
+    overdue,
+    rejudge,
+    retention,
+)
 from app.memory.core import Core
 from app.memory.jobs import DUE, EMBED, EXTRACT, REJUDGE
 from app.telemetry import logger
@@ -44,6 +56,9 @@ class Pace:
     care: float = 10
     restart: float = 2
 
+
+FIRST: Final = 1
+"""The priority of what people are owed: it goes before everything else that waits."""
 
 _CONNECTIONS: Final = 4
 _TRY_AGAIN: Final = (0.1, 0.5, 2.0, 5.0)
@@ -68,17 +83,62 @@ _GIVE_BACK = f"""
     """  # noqa: S608 - as above
 
 
+# As procrastinate's own, with its rule of locks, but for whose turn it is. A branch of the union is
+# tried only when those before it gave nothing.
+_DUE = """
+    select job.id from procrastinate_jobs job
+    where job.status = 'todo' and (job.scheduled_at is null or job.scheduled_at <= now())
+      and (job.lock is null or not exists (
+        select from procrastinate_jobs other
+        where other.lock = job.lock
+          and (other.status = 'doing' or (other.status = 'todo' and other.id < job.id))))
+      and {whose}
+    order by {order} limit 1 for update of job skip locked
+    """
+_TENANT = "coalesce(job.args ->> 'tenant_id', '')"
+_FETCH = f"""
+    with next as materialized (
+      select id from ({_DUE.format(whose="job.priority > 0", order="job.priority desc, job.id")}) u
+      union all
+      select id from ({_DUE.format(whose=f"{_TENANT} > %(last)s", order=f"{_TENANT}, job.id")}) v
+      union all
+      select id from ({_DUE.format(whose=f"{_TENANT} <= %(last)s", order=f"{_TENANT}, job.id")}) w
+      limit 1)
+    update procrastinate_jobs job set status = 'doing', worker_id = %(worker_id)s
+    from next where job.id = next.id returning job.*
+    """  # noqa: S608 - as above
+
+
 class _Jobs(JobManager):
     """procrastinate's own, but for the end of a job, which only its holder may write.
 
     Otherwise a worker that was paused, and presumed dead, would end the job of whoever took over
     from it, and with it that job's lock. A job whose twin waits already can't be put back: it goes,
     instead of staying `doing` for ever with its user's lock. The next job of a lock that becomes
-    free is announced, or it would wait for a poll.
+    free is announced, or it would wait for a poll. And tenants take turns: whoever posts ten
+    thousand conversations at once waits for them, and nobody else does.
     """
+
+    _last = ""
+    """The tenant whose turn it was."""
 
     on_stuck: Callable[[], object] = staticmethod(lambda: None)
     """Called when the end of a job can't be written: a new worker must take over this one's."""
+
+    async def fetch_job(self, queues: Iterable[str] | None, worker_id: int) -> Job | None:
+        """Take what is urgent, else the oldest job of the next tenant that has one due."""
+        del queues
+        while True:
+            try:
+                rows = await self.connector.execute_query_all_async(
+                    _FETCH, last=self._last, worker_id=worker_id
+                )
+            except UniqueViolation:
+                continue  # another worker took a job of the same lock at this moment
+            if not rows:
+                return None
+            self._last = rows[0]["args"].get("tenant_id", "")
+            return Job.from_row(rows[0])
 
     async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:  # noqa: FBT001 - overrides
         """Delete the job, however it ended."""
@@ -155,13 +215,32 @@ def build_queue(core: Core) -> App:
         del timestamp
         await audit.audit_every_tenant(core)
 
+    # Asked each hour, for a worker may be down at any of them; the night itself knows its end.
+    @app.periodic(cron="7 * * * *")
+    @app.task(name="forget", queueing_lock="forget")
+    async def forget_by_night(timestamp: int) -> None:
+        del timestamp
+        await forgetting.forget_every_tenant(core)
+
     @app.periodic(cron="17 * * * *")
-    @app.task(name="retain", queueing_lock="retain")
+    @app.task(name="retain", queueing_lock="retain", priority=FIRST)
     async def retain_by_time(timestamp: int) -> None:
         del timestamp
         await retention.retain(core)
 
     return app
+
+
+async def _observed(work: Callable[[], Awaitable[Any]], context: JobContext, _: object) -> Any:
+    """Do a job, and tell how long it took and whether it failed."""
+    task, started, failed = context.job.task_name, time.perf_counter(), True
+    try:
+        with tracing.span(f"job {task}"):
+            result = await work()
+        failed = False
+        return result
+    finally:
+        metrics.job(task, time.perf_counter() - started, failed=failed)
 
 
 class Worker:
@@ -172,6 +251,7 @@ class Worker:
         self._concurrency = concurrency
         self._pace = pace or Pace()
         self._stopping = asyncio.Event()
+        self._id = uuid4()
 
     async def run(self) -> None:
         """Work until `stop`. Jobs under way are finished first, for a bounded time."""
@@ -230,6 +310,7 @@ class Worker:
             shutdown_graceful_timeout=self._pace.drain,
             stalled_worker_timeout=self._pace.dead_after,
             update_heartbeat_interval=self._pace.heartbeat,
+            worker_middleware=[_observed],
         )
 
     async def _care(self, app: App) -> None:
@@ -238,9 +319,11 @@ class Worker:
         Beside the queue, not in it: there it would wait behind the very jobs that nobody does.
         """
         while True:
+            self._core.mirrors.expire()
             try:
                 await self._take_over(app)
                 await overdue.wake(self._core.db)
+                await health.tell(self._core, self._id)
             except Exception as error:  # noqa: BLE001 - the database is away; the queue notices too
                 log.warning("care_failed", error=type(error).__name__)
             await asyncio.sleep(self._pace.care)

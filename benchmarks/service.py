@@ -65,6 +65,8 @@ def service(database_url: str, signing_key: str) -> tuple[list[str], dict[str, s
         "USERMEM_DATABASE_URL": database_url,
         "USERMEM_SIGNING_KEY": signing_key,
         "USERMEM_EXTRACTOR": "rules",
+        "USERMEM_RATE_LIMIT": "0",
+        "USERMEM_RATE_LIMIT_RECALL": "0",
     }
 
 

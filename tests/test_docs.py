@@ -33,7 +33,7 @@ def unit_of(annotation: Any, default: Any) -> str:
         return " \\| ".join(f"`{choice}`" for choice in get_args(annotation))
     if isinstance(default, timedelta):
         return "duration"
-    kinds = {int: "count", float: "cosine, -1 to 1", bool: "`true` \\| `false`", Path: "folder"}
+    kinds = {int: "count", float: "cosine, -1 to 1", bool: "`true` \\| `false`", Path: "path"}
     inner = [kind for kind in get_args(annotation) or (annotation,) if kind is not type(None)]
     return kinds.get(inner[0], "secret" if inner[0].__name__ == "SecretStr" else "text")
 

@@ -1,6 +1,10 @@
 """API keys: what they look like, what is kept of them, when they cease, what each may do."""
 
+import asyncio
 import re
+import statistics
+import time
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from types import SimpleNamespace
@@ -10,7 +14,17 @@ import pytest
 
 from app.deps import REVOKED_WITHIN, KeyCache
 from app.errors import Invalid, NotFound, Unauthorized
-from app.memory.tenants import SCOPES, NewKey, create_key, parse_key, revoke_key, tenant_of
+from app.memory.tenants import (
+    SCOPES,
+    NewKey,
+    _checksum,
+    create_key,
+    find_credential,
+    parse_key,
+    revoke_key,
+    tenant_of,
+)
+from app.rates import Rates
 from tests.api.routes import KEYED, OF_USERS, TENANT_WIDE, Route
 from tests.world import Caller, World
 
@@ -225,3 +239,72 @@ async def test_a_bound_key_without_the_scope_is_forbidden_everywhere(alice: Call
     bound = _with(alice, await _key(alice, "recall", bound_to="alice"))
     assert (await bound.get("/facts")).status_code == 403
     assert (await bound.of("bob").get("/facts")).status_code == 403
+
+
+# What guessing tells and costs: statistical, for `make soak`.
+
+
+def _guess(key: str, place: int) -> str:
+    """A well-formed key whose id or secret differs in one letter."""
+    body = key[:-6]
+    wrong = "x" if body[place] != "x" else "y"
+    body = body[:place] + wrong + body[place + 1 :]
+    return body + _checksum(body)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+async def test_an_unknown_id_and_a_wrong_secret_take_the_same_time(alice: Caller):
+    core = alice.world.core
+    guesses = {
+        "unknown id": _guess(alice.key, 35),
+        "first letter": _guess(alice.key, 37),
+        "last letter": _guess(alice.key, len(alice.key) - 7),
+    }
+    took: dict[str, list[float]] = {name: [] for name in guesses}
+    for _ in range(20_000):
+        for name, key in guesses.items():  # in turn, so that the machine's moods hit all alike
+            parsed = parse_key(key)
+            started = time.perf_counter()
+            assert await find_credential(core.db, *parsed) is None
+            took[name].append(time.perf_counter() - started)
+    medians = {name: statistics.median(times) for name, times in took.items()}
+    assert max(medians.values()) - min(medians.values()) < 0.02 * min(medians.values()), medians
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(300)
+async def test_a_flood_of_wrong_keys_slows_no_good_caller(alice: Caller):
+    keys = KeyCache(Rates({"wrong_key": 600}))
+    state = {**alice.world.state, "keys": keys}
+    world = alice.world
+    async with World._over(world.app, world.urls, state, world.settings) as limited:
+        good = Caller(limited, alice.tenant_id, alice.key)
+
+        async def p95() -> float:
+            times = []
+            for _ in range(100):
+                started = time.perf_counter()
+                assert (await good.get("/memory")).status_code == 200
+                times.append(time.perf_counter() - started)
+                await asyncio.sleep(0.05)
+            return sorted(times)[94]
+
+        async def flood() -> Counter[int]:
+            statuses: Counter[int] = Counter()
+            guesser = Caller(limited, alice.tenant_id, _guess(alice.key, 37))
+            for _ in range(5_000):
+                statuses[(await guesser.get("/memory")).status_code] += 1
+                await asyncio.sleep(0.002)
+            return statuses
+
+        await p95()
+        alone = await p95()
+        flooding = asyncio.create_task(flood())
+        await asyncio.sleep(2)
+        beside = await p95()
+        statuses = await flooding
+    await keys.aclose(world.core)
+    assert statuses[401] <= 1_200  # two minutes' worth
+    assert statuses[429] == 5_000 - statuses[401]
+    assert beside < 2 * alone + 0.01

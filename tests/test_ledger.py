@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,12 +18,12 @@ from app import db
 from app.address import Misconfigured
 from app.cli import app as cli
 from app.deps import KeyCache
-from app.errors import Unavailable
 from app.memory import erasures
 from app.memory.core import Core
-from app.memory.erase import user_hash
+from app.memory.erase import key_check, user_hash
 from app.memory.ledger import Entry, Ledger, read
 from app.settings import Settings
+from tests.api.routes import ROUTES, Route
 from tests.databases import dump, fresh, restore
 from tests.fakes import until, working
 from tests.sweep import holdings
@@ -30,6 +31,7 @@ from tests.world import Caller, Urls, World
 
 MARKER = "zqxledger"
 FACT = {"text": f"Uses {MARKER} daily.", "kind": "preference"}
+FILE = {"command": "create", "path": f"/memories/{MARKER}.md", "file_text": MARKER}
 
 
 def settings_for(urls: Urls, ledger: Path | None) -> Settings:
@@ -64,13 +66,14 @@ async def a_service(world: World, urls: Urls, ledger: Path) -> AsyncIterator[Wor
         await base.close()
 
 
-async def command(urls: Urls, ledger: Path, *arguments: str) -> Any:
+async def command(urls: Urls, ledger: Path, *arguments: str, **others: str) -> Any:
     environment = {
         "USERMEM_DATABASE_URL": urls.service,
         "USERMEM_MIGRATE_DATABASE_URL": urls.superuser,
         "USERMEM_SIGNING_KEY": "k" * 40,
         "USERMEM_EXTRACTOR": "rules",
         "USERMEM_ERASURE_LEDGER": str(ledger),
+        **{f"USERMEM_{name}": value for name, value in others.items()},
     }
     # In a thread: a command runs a loop of its own.
     return await asyncio.to_thread(CliRunner().invoke, cli, [*arguments], env=environment)
@@ -103,6 +106,8 @@ async def test_a_restored_database_is_served_by_nobody_until_its_erasures_are_re
             bob = alice.of("bob")
             for caller in (alice, bob):
                 assert (await caller.post("/facts", FACT)).status_code == 201
+                made = await caller.post("/memory-tool", FILE)
+                assert not made.json()["is_error"]
             turns = {"messages": [{"role": "user", "content": f"I live in {MARKER}."}]}
             await alice.post("/transcripts", turns)
             dump(before, backup)
@@ -137,9 +142,64 @@ async def test_a_restored_database_is_served_by_nobody_until_its_erasures_are_re
             assert [item["erasure_id"] for item in listed] == [erased["erasure_id"]]
             assert listed[0]["erased_at"] == erased["erased_at"]
             of_bob = world.rows("select user_id from user_directory where external_id = 'bob'")
+            assert world.rows("select user_id from memory_file") == of_bob
             left = {h.user_id for h in holdings(after.superuser) if MARKER in h.text.lower()}
             assert left == {of_bob[0][0]}
             assert await erasures.replay(world.core, read(ledger)) == 0
+
+
+@pytest.mark.parametrize("route", [*ROUTES, Route("POST", "/mcp")], ids=lambda route: route.name)
+async def test_no_route_serves_a_database_that_lacks_an_erasure(world, alice, ledger, route):
+    await _lack_an_erasure(world, alice, ledger)
+    async with world.over(replace(world.core, ledger=Ledger(ledger))) as behind:
+        answer = await Caller(behind, alice.tenant_id, alice.key).call(
+            route.method,
+            route.fill(user="alice", session="s", fact=str(uuid4())),
+            json=route.body,
+            headers=route.headers,
+        )
+
+    if route.path == "/livez":
+        assert answer.status_code == 200, "the process lives"
+        return
+    assert answer.status_code == 503
+    if route.path != "/readyz":
+        assert answer.json()["code"] == "erasures_missing"
+
+
+async def test_no_command_exports_a_database_that_lacks_an_erasure(world, alice, urls, ledger):
+    await _lack_an_erasure(world, alice, ledger)
+
+    ran = await command(urls, ledger, "tenants", "export", str(alice.tenant_id))
+
+    assert ran.exit_code == 1
+    assert ran.stdout == ""
+
+
+async def _lack_an_erasure(world: World, alice: Caller, ledger: Path) -> None:
+    ((at,),) = world.rows("select now()")
+    await Ledger(ledger).append(
+        [Entry(uuid4(), alice.tenant_id, os.urandom(32), at, key_check(world.core))]
+    )
+
+
+async def test_no_erasure_is_replayed_under_another_signing_key(shared, urls, ledger):
+    with fresh(urls) as its:
+        db.migrate(its.superuser)
+        async with a_service(shared, its, ledger) as world:
+            alice = await world.tenant()
+            await alice.post("/facts", FACT)
+            await alice.delete("")
+            world.execute("delete from erasure")
+        replayed = await command(its, ledger, "erasures", "replay", SIGNING_KEY="x" * 40)
+
+        assert replayed.exit_code == 1
+        assert "another signing key" in str(replayed.exception)
+        async with a_service(shared, its, ledger) as world:
+            assert world.rows("select * from erasure") == []
+            assert await readiness(world) == (503, "failed")
+        replayed = await command(its, ledger, "erasures", "replay")
+        assert json.loads(replayed.stdout) == {"replayed": 1}, replayed.output
 
 
 async def test_an_erased_tenant_is_erased_again_after_a_restore(shared, urls, ledger, tmp_path):
@@ -179,7 +239,9 @@ async def test_a_crash_before_the_commit_leaves_an_erasure_to_be_replayed(shared
             # As after a kill between the ledger's fsync and the commit.
             digest = user_hash(world.core, alice.tenant_id, alice.user)
             ((at,),) = world.rows("select now()")
-            await Ledger(ledger).append([Entry(uuid4(), alice.tenant_id, digest, at)])
+            await Ledger(ledger).append(
+                [Entry(uuid4(), alice.tenant_id, digest, at, key_check(world.core))]
+            )
         async with a_service(shared, its, ledger) as world:
             assert await readiness(world) == (503, "failed")
             assert await erasures.replay(world.core, read(ledger)) == 1
@@ -197,7 +259,9 @@ async def test_an_erasure_that_was_tried_again_is_not_missing(shared, urls, ledg
             assert await readiness(world) == (200, "ok")
             digest = user_hash(world.core, alice.tenant_id, alice.user)
             ((at,),) = world.rows("select now()")
-            await Ledger(ledger).append([Entry(uuid4(), alice.tenant_id, digest, at)])
+            await Ledger(ledger).append(
+                [Entry(uuid4(), alice.tenant_id, digest, at, key_check(world.core))]
+            )
             assert (await alice.delete("")).status_code == 200
         async with a_service(shared, its, ledger) as world:
             assert await readiness(world) == (200, "ok")
@@ -286,44 +350,3 @@ async def test_without_its_line_in_the_ledger_nothing_is_erased(world, alice, mo
 
     assert (answer.status_code, answer.json()["code"]) == (503, "ledger_failed")
     assert await alice.texts() == [FACT["text"]]
-
-
-def test_processes_that_append_at_once_lose_no_line(ledger):
-    children = []
-    book = Ledger(ledger)
-    at = Entry.of(_line().encode()).erased_at
-    for _ in range(8):
-        child = os.fork()
-        if child == 0:
-            for _ in range(50):
-                book._append((Entry(uuid4(), uuid4(), os.urandom(32), at).line() + "\n").encode())
-            os._exit(0)
-        children.append(child)
-    assert [os.waitpid(child, 0)[1] for child in children] == [0] * 8
-
-    assert len({entry.erasure_id for entry in read(ledger)}) == 400
-
-
-async def test_a_line_that_a_crash_cut_off_spoils_no_other(ledger):
-    book = Ledger(ledger)
-    ledger.write_text(_line() + "\n" + _line()[:40])
-    entry = Entry.of(_line().encode())
-
-    await book.append([entry])
-
-    assert [line.erasure_id for line in read(ledger)][-1] == entry.erasure_id
-    assert len(read(ledger)) == 2
-    book.path = Path("/dev/full")
-    with pytest.raises(Unavailable):
-        await book.append([entry])
-
-
-def _line() -> str:
-    return json.dumps(
-        {
-            "erasure_id": str(uuid4()),
-            "tenant_id": str(uuid4()),
-            "subject_hash": "00" * 32,
-            "erased_at": "2026-01-01T00:00:00+00:00",
-        }
-    )

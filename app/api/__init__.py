@@ -8,12 +8,15 @@ from app.api import (
     edit,
     erasures,
     facts,
+    forgetting,
     health,
+    keys,
     memory,
     portability,
     quarantine,
     search,
     sessions,
+    stats,
     tenant,
     tenants,
     users,
@@ -31,6 +34,9 @@ router.include_router(portability.router)  # /v1/users/{user}/export, /v1/users/
 router.include_router(portability.uploads)  # /v1/users/{user}/import
 router.include_router(erasures.router)  # /v1/erasures
 router.include_router(tenant.router)  # /v1/tenant/policy
+router.include_router(keys.router)  # /v1/tenant/keys
+router.include_router(stats.router)  # /v1/tenant/stats
+router.include_router(forgetting.router)  # /v1/forgetting/preview, /v1/forgetting/log
 router.include_router(quarantine.router)  # /v1/quarantine
 router.include_router(audits.router)  # /v1/audits
 router.include_router(audit_log.router)  # /v1/audit-log

@@ -2,17 +2,16 @@
 
 import hashlib
 import tempfile
-from collections.abc import Iterator
 from typing import IO, Any, Final
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 from sqlalchemy.ext.asyncio import AsyncSession
-from starlette.types import Receive, Scope, Send
 
 from app.api.records import read_document, read_lines
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, StreamingRoute
+from app.download import Download
 from app.errors import NotFound
 from app.memory.export import export_user
 from app.memory.importing import Imported, import_user
@@ -29,36 +28,10 @@ JSON: Final = "application/json"
 
 MAX_IMPORT: Final = 256 * 1024 * 1024
 
-_PIECE: Final = 64 * 1024
 _FILE: Final = {"schema": {"type": "string", "format": "binary"}}
 
 
-class _Download(StreamingResponse):
-    """A file that is closed when it is sent, or when nobody wants it any more."""
-
-    def __init__(self, file: IO[bytes], media_type: str, name: str) -> None:
-        size = file.seek(0, 2)
-        file.seek(0)
-        headers = {
-            "Content-Length": str(size),
-            "Content-Disposition": f'attachment; filename="{name}"',
-            "Cache-Control": "private, no-store",
-            "Vary": "Accept",
-        }
-        super().__init__(_pieces(file), headers=headers, media_type=media_type)
-        self._file = file
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._file.close()
-
-
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
-    while piece := file.read(_PIECE):
-        yield piece
-
+_HEADERS: Final = {"Cache-Control": "private, no-store", "Vary": "Accept"}
 
 _EXPORTED: Final[dict[int | str, dict[str, Any]]] = {
     200: {"description": "One line a record, or one document", "content": {NDJSON: _FILE, JSON: {}}}
@@ -76,10 +49,10 @@ async def export(
 ) -> StreamingResponse:
     """Give everything that is kept about the user, as it stands now."""
     as_document = prefers(JSON, request.headers.get("accept", ""), to=NDJSON)
-    file = await export_user(core.db, key.tenant_id, user, as_document=as_document)
+    file = await export_user(core.db, key.tenant_id, user, by=key.actor, as_document=as_document)
     if as_document:
-        return _Download(file, JSON, "memory.json")
-    return _Download(file, NDJSON, "memory.ndjson")
+        return Download(file, JSON, "memory.json", _HEADERS)
+    return Download(file, NDJSON, "memory.ndjson", _HEADERS)
 
 
 class ImportedOut(Model):
@@ -114,7 +87,9 @@ async def import_file(
             async def settle(tx: AsyncSession, imported: Imported) -> None:
                 await once.keep(tx, user, 200, ImportedOut.model_validate(imported))
 
-            imported = await import_user(core, key.tenant_id, user, read(file), settle=settle)
+            imported = await import_user(
+                core, key.tenant_id, user, read(file), by=key.actor, settle=settle
+            )
     return ImportedOut.model_validate(imported)
 
 
@@ -133,6 +108,8 @@ class MergedOut(Model):
     facts_superseded: int
     facts_quarantined: int
     sessions_moved: int
+    files_moved: int
+    files_refused: int
 
 
 @router.post(

@@ -10,13 +10,26 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import IO, Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from fastapi.exceptions import RequestValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from app.api.users import Locale, Timezone
 from app.errors import Invalid, UsermemError
-from app.memory.export import FORMAT, HEADER, TABLES, verbatim
+from app.memory.export import FORMAT, HEADER, verbatim
+from app.memory.exported import TABLES
+from app.memory.file_text import MAX_FILE, ROOT, Refused, resolve, storable
 from app.memory.placing import Record
-from app.models import Evidence, Fact, FactEvent, FactVerdict, Message, Session, User
+from app.models import (
+    Evidence,
+    Fact,
+    FactEvent,
+    FactVerdict,
+    MemoryFile,
+    Message,
+    Session,
+    User,
+)
 from app.wire import Id, Kind, Line, Malformed, Metadata, Time, Uuid, parse_json
 
 MAX_RECORD: Final = 1024 * 1024
@@ -25,10 +38,28 @@ _PIECE: Final = 64 * 1024
 _SPACE: Final = re.compile("[ \t\r\n]*")
 
 Count = Annotated[int, Field(ge=0, le=1_000_000_000, strict=True)]
+Revision = Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 Code = Annotated[Line, Field(pattern=r"^[a-z_.]{1,60}$")]
 Name = Annotated[Line, Field(pattern=r"^[A-Za-z0-9:._/@-]{1,200}$")]
 Quote = Annotated[Line, Field(min_length=1, max_length=1_000)]
+
+
+def _path(value: str) -> str:
+    try:
+        stored = resolve(value)
+    except Refused:
+        stored = ROOT
+    if stored == ROOT:
+        raise PydanticCustomError("file_path", "a file or directory lies below the root")
+    return stored
+
+
+def _content(value: str) -> str:
+    stored = storable(value)
+    if len(stored.encode()) > MAX_FILE:
+        raise PydanticCustomError("file_size", "a file is too large")
+    return stored
 
 
 class _Record(BaseModel):
@@ -52,9 +83,14 @@ class _Settings(BaseModel):
 
 
 class _Header(_Record):
+    """What a file says of itself; as in every body, nothing unknown is left aside."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
     table = User
 
+    type: Literal["export"]
     format: Literal["usermem-export-1"]
+    user: str | None = None
     created_at: Time | None = None
     settings: _Settings = _Settings()
 
@@ -89,7 +125,7 @@ class _Turn(_Record):
     table = Message
 
     session: Id
-    position: Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)]
+    position: Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
     external_id: Id | None = Field(default=None, validation_alias="message_id")
     text: Annotated[str, Field(min_length=1, max_length=MAX_TURN, strict=True)]
     said_at: Time
@@ -124,7 +160,7 @@ class _Fact(_Record):
     quarantine_reason: Code | None = None
     forgotten_at: Time | None = None
     extra: Metadata = Field(default_factory=dict, validation_alias="metadata")
-    revision: Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)] = 1
+    revision: Revision = 1
 
 
 class _Evidence(_Record):
@@ -136,6 +172,7 @@ class _Evidence(_Record):
     quote: Quote
     said_at: Time
     created_at: Time
+    merged_from: Uuid | None = None
 
 
 class _Verdict(_Record):
@@ -155,8 +192,22 @@ class _Event(_Record):
 
     fact_id: Uuid = Field(validation_alias="fact")
     at: Time
+    n: Count
     what: Code
     by: Name
+    status: Literal["live", "superseded", "quarantined", "forgotten"]
+    valid_to: Time | None = None
+    expires_at: Time | None = None
+
+
+class _File(_Record):
+    table = MemoryFile
+
+    path: Annotated[str, Field(strict=True), AfterValidator(_path)]
+    content: Annotated[str, Field(strict=True), AfterValidator(_content)] | None = None
+    revision: Revision = 1
+    created_at: Time
+    updated_at: Time
 
 
 _MODELS: Final[dict[str, type[_Record]]] = {
@@ -167,6 +218,7 @@ _MODELS: Final[dict[str, type[_Record]]] = {
     "evidence": _Evidence,
     "verdict": _Verdict,
     "event": _Event,
+    "file": _File,
 }
 _TYPE_OF: Final = {table.group: table.record for table in TABLES}
 _LEFT_ASIDE: Final = set(_TYPE_OF.values()) - set(_MODELS)
@@ -210,10 +262,20 @@ def _record(record: Mapping[str, Any], named: object) -> Iterator[Record | str]:
         return
     try:
         yield model.model_validate(record).record()
-    except ValidationError:
+    except ValidationError as error:
         if model is _Header:
-            raise _no_export() from None
+            raise _refused(error) from None
         yield "invalid"
+
+
+def _refused(error: ValidationError) -> Exception:
+    """Name the header's wrong fields, unless it is the header of something else."""
+    wrong = [
+        {"type": item["type"], "loc": ("body", *item["loc"]), "msg": item["msg"]}
+        for item in error.errors(include_input=False)
+    ]
+    is_other = any(item["loc"][1] in {"type", "format"} for item in wrong)
+    return _no_export() if is_other else RequestValidationError(wrong)
 
 
 def _lines(file: IO[bytes]) -> Iterator[Mapping[str, Any] | str]:
@@ -253,16 +315,21 @@ class _Document:
         self._take("{")
         while True:
             name = self._value()
+            if not isinstance(name, str):
+                raise _malformed()
             self._take(":")
             if self._peek() == "[" and name in _TYPE_OF:
                 yield from self._items(_TYPE_OF[name])
+            elif name in _Header.model_fields:
+                header[name] = self._value()
             else:
-                header[str(name)] = self._value()
+                wrong = {"type": "extra_forbidden", "loc": ("body", name), "msg": "Unknown field"}
+                raise RequestValidationError([wrong])  # at once: many would fill the memory
             if self._take(",}") == "}":
                 break
         if self._peek():
             raise _malformed()
-        yield {**header, "type": HEADER}
+        yield header | {"type": HEADER}
 
     def _items(self, named: str) -> Iterator[Mapping[str, Any] | str]:
         self._take("[")

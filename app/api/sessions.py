@@ -201,6 +201,8 @@ async def post_messages(
 
 def _keeping(once: Once, user: str, location: str | None = None) -> Settle:
     async def keep(tx: AsyncSession, receipt: Receipt) -> None:
+        if receipt.is_incognito:
+            return  # sent again, it is done again, to the same effect
         answer = ReceiptOut.model_validate(receipt)
         await once.keep(tx, user, 202, answer, location=location)
 

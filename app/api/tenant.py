@@ -11,7 +11,14 @@ from pydantic_core import PydanticCustomError
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
 from app.durations import Duration, format_duration
 from app.memory.guard import DEFAULT_BLOCKED
-from app.memory.policy import Policy, lock_policy, policy_of, write_policy
+from app.memory.policy import (
+    Forgetting,
+    Policy,
+    forgetting_of,
+    lock_policy,
+    policy_of,
+    write_policy,
+)
 from app.prompts import PROMPTS
 from app.wire import WHOLE, Line, Model
 
@@ -33,9 +40,10 @@ def _prompt(version: str) -> str:
     return version
 
 
-def _span(default: timedelta) -> Any:
+def _span(default: timedelta | None) -> Any:
     # pydantic would write the default in a form that is not read here.
-    return Field(default, json_schema_extra={"default": format_duration(default)})
+    shown = None if default is None else format_duration(default)
+    return Field(default, json_schema_extra={"default": shown})
 
 
 class PolicyBody(Model):
@@ -43,9 +51,16 @@ class PolicyBody(Model):
 
     session_silence: Duration = _span(_DEFAULT.session_silence)
     session_cap: Duration = _span(_DEFAULT.session_cap)
-    max_facts_per_user: Annotated[int, Field(ge=1, le=10_000), WHOLE] = _DEFAULT.max_facts_per_user
+    max_facts_per_user: Annotated[int, Field(ge=1, le=10_000), WHOLE] | None = (
+        _DEFAULT.max_facts_per_user
+    )
     max_facts_per_day: Annotated[int, Field(ge=0, le=10_000), WHOLE] = _DEFAULT.max_facts_per_day
     turn_retention: Duration = _span(_DEFAULT.turn_retention)
+    superseded_retention: Duration | None = _span(_DEFAULT.superseded_retention)
+    goal_expiry: Duration | None = _span(_DEFAULT.goal_expiry)
+    unrecalled_expiry: Duration | None = _span(_DEFAULT.unrecalled_expiry)
+    forgotten_retention: Duration | None = _span(_DEFAULT.forgotten_retention)
+    forgetting: Forgetting | None = _DEFAULT.forgetting
     blocked_categories: list[
         Annotated[
             str,
@@ -53,7 +68,6 @@ class PolicyBody(Model):
             Field(json_schema_extra={"enum": sorted(DEFAULT_BLOCKED)}),
         ]
     ] = Field(default_factory=lambda: list(_DEFAULT.blocked_categories))
-    audit_retention: Duration = _span(_DEFAULT.audit_retention)
     default_memory: Literal["on", "paused"] = _DEFAULT.default_memory
     extraction_instructions: Annotated[Line, Field(max_length=2_000)] | None = None
     model: Annotated[Line, Field(min_length=1, max_length=100)] | None = None
@@ -62,12 +76,14 @@ class PolicyBody(Model):
         | None
     ) = None
     monthly_token_budget: Annotated[int, Field(ge=0), WHOLE] | None = None
+    audit_retention: Duration = _span(_DEFAULT.audit_retention)
+    recall_log_retention: Duration = _span(_DEFAULT.recall_log_retention)
 
 
 @router.get("/policy", dependencies=[_admin])
 async def get_policy(core: CoreDep, key: CredentialDep, tx: Tx) -> PolicyBody:
     """Read the policy."""
-    return PolicyBody.model_validate(asdict(await policy_of(tx, core, key.tenant_id)))
+    return await _shown(tx, key, await policy_of(tx, core, key.tenant_id))
 
 
 @router.put("/policy", dependencies=[_admin])
@@ -99,4 +115,10 @@ async def _write(
         changes["blocked_categories"] = tuple(sorted(set(body.blocked_categories)))
     wanted = replace(current, **changes)
     policy = await write_policy(tx, core, key.tenant_id, wanted, by=key.actor)
-    return PolicyBody.model_validate(asdict(policy))
+    return await _shown(tx, key, policy)
+
+
+async def _shown(tx: Tx, key: CredentialDep, policy: Policy) -> PolicyBody:
+    """Show a policy; of forgetting that is left to the tenant's age, how it is today."""
+    forgetting = await forgetting_of(tx, key.tenant_id, policy)
+    return PolicyBody.model_validate({**asdict(policy), "forgetting": forgetting})

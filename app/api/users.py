@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, Tx
+from app.deps import CoreDep, CredentialDep, KeyCacheDep, KeyedRoute, Needs, Tx
 from app.memory.erase import erase_user
 from app.memory.page_links import LONGEST, create_link
 from app.memory.users import read_settings, write_settings
@@ -101,9 +101,11 @@ async def patch_settings(user: UserId, body: SettingsIn, key: CredentialDep, tx:
 
 
 @router.delete("", dependencies=[_privacy])
-async def erase(user: UserId, core: CoreDep, key: CredentialDep) -> ErasedOut:
+async def erase(user: UserId, core: CoreDep, key: CredentialDep, keys: KeyCacheDep) -> ErasedOut:
     """Erase everything about a user, for good. An unknown user is answered alike."""
-    return ErasedOut.model_validate(await erase_user(core, key.tenant_id, user, by=key.actor))
+    done = await erase_user(core, key.tenant_id, user, by=key.actor)
+    keys.drop_bound(key.tenant_id, user)
+    return ErasedOut.model_validate(done)
 
 
 @router.post("/page-links", status_code=201, dependencies=[_privacy])

@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.routing import Match, Route
 from starlette.types import Message, Receive, Scope, Send
 
-from app.deps import Needs, authenticate, authorize
+from app.deps import Needs, authenticate, authorize, get_core
+from app.memory.erasures import require_all
 from app.memory.tenants import Credential
 from app.wire import JsonRequest, check_query, decode_id
 
@@ -58,7 +59,8 @@ class Mcp:
         """Serve one request: key, user and body as everywhere, then the SDK's exchange."""
         request = JsonRequest(scope, receive)
         check_query(scope["query_string"], ())
-        credential = await authenticate(request)
+        await require_all(get_core(request))
+        credential = await authenticate(request, _needs)
         request.state.credential = credential
         request.state.user = user_of(request, credential)
         await request.check(takes_body=True, needs_body=True)

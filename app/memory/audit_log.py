@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import and_, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db import Scope, now
+from app.db import now
 from app.memory import cursor
 from app.models import AuditEntry, UserDirectory
 
@@ -30,12 +30,14 @@ Action = Literal[
     "fact_corrected",
     "fact_deleted",
     "fact_restored",
+    "facts_forgotten",
     "session_deleted",
     "quarantine_released",
     "quarantine_rejected",
     "quarantine_swept",
     "key_created",
     "key_revoked",
+    "key_rotated",
     "policy_changed",
     "page_link_created",
     "page_opened",
@@ -131,16 +133,6 @@ async def list_entries(
     rows = (await tx.execute(query)).all()
     page = cursor.page(core, binding, [entry for entry, _ in rows], limit)
     return [Shown(entry, user) for entry, user in rows[:limit]], page.next_cursor
-
-
-async def entries_about(tx: AsyncSession, scope: Scope) -> Sequence[AuditEntry]:
-    """Give what was done to a user, oldest first: the consent history among it."""
-    rows = await tx.scalars(
-        select(AuditEntry)
-        .where(AuditEntry.tenant_id == scope.tenant_id, AuditEntry.about == scope.user_id)
-        .order_by(AuditEntry.created_at, AuditEntry.id)
-    )
-    return list(rows)
 
 
 async def expire(tx: AsyncSession) -> None:

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Final, get_args
 from uuid import UUID, uuid4
 
+from app import metrics
 from app.db import Scope
 from app.llm import Candidate, Kind, Turn, Usage
 from app.memory import guard
@@ -97,6 +98,7 @@ def _check(
     quote = message.text[slice(*span)]
     said = one_line(candidate.text)
     decision = guard.check(said, candidate.kind, blocked=claim.policy.blocked)
+    metrics.guarded(decision.action, decision.reason)
     if reason := _doubtful(candidate, asked, quote, message.text, span) or (
         decision.reason if decision.action == "reject" else None
     ):

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import UUID
 
 from app.errors import Invalid
-from app.models import AuditEntry, Fact, Session
+from app.models import ApiKey, AuditEntry, Fact, ForgettingEntry, Session
 
 if TYPE_CHECKING:
     from app.memory.core import Core
+    from app.memory.forgetting_rules import Due
 
 _MAC = 16
 
 
-T = TypeVar("T", Fact, Session, AuditEntry)
+T = TypeVar("T", Fact, Session, AuditEntry, ApiKey, ForgettingEntry, "Due")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +38,22 @@ def page(core: "Core", binding: tuple[str, ...], rows: Sequence[T], limit: int) 
     return Page(rows[:limit], encode(core, binding, last.created_at, last.id))
 
 
-def encode(core: "Core", binding: tuple[str, ...], created_at: datetime, row_id: UUID) -> str:
+def encode(core: "Core", binding: tuple[str, ...], created_at: datetime, row_id: UUID | str) -> str:
     """Make the cursor that follows the row of this time and id, for one list alone."""
-    place = f"{created_at.isoformat()}|{row_id.hex}".encode()
+    name = row_id.hex if isinstance(row_id, UUID) else row_id
+    place = f"{created_at.isoformat()}|{name}".encode()
     mac = core.keyed_hash("cursor", *binding, place)[:_MAC]
     return base64.urlsafe_b64encode(mac + place).decode().rstrip("=")
 
 
 def decode(core: "Core", binding: tuple[str, ...], cursor: str) -> tuple[datetime, UUID]:
     """Read a cursor back. Raises `Invalid` for a broken one or one of another list."""
+    at, row_id = decode_text(core, binding, cursor)
+    return at, UUID(row_id)
+
+
+def decode_text(core: "Core", binding: tuple[str, ...], cursor: str) -> tuple[datetime, str]:
+    """Read a cursor of a list whose ids are texts. Raises `Invalid` as `decode` does."""
     try:
         raw = base64.b64decode(
             cursor.encode("ascii") + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True
@@ -54,7 +62,7 @@ def decode(core: "Core", binding: tuple[str, ...], cursor: str) -> tuple[datetim
         if not hmac.compare_digest(mac, core.keyed_hash("cursor", *binding, place)[:_MAC]):
             raise ValueError
         at, _, row_id = place.decode().partition("|")
-        return datetime.fromisoformat(at), UUID(row_id)
+        return datetime.fromisoformat(at), row_id
     except (ValueError, UnicodeError):
         raise Invalid("The cursor does not belong to this list.", code="bad_cursor") from None
 

@@ -21,6 +21,7 @@ from app.memory import audit_log
 from app.memory.core import Core
 from app.memory.facts import (
     NO_FACT,
+    Source,
     check_metadata,
     checked,
     get_fact,
@@ -32,7 +33,7 @@ from app.memory.idempotency import forget_answers
 from app.memory.learn import commit, prepare, unlearned_digests
 from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal, Ruling
-from app.memory.usage import spend
+from app.memory.usage import count, spent
 from app.memory.users import drop_frozen, find_user, lock_user
 from app.memory.view import status_of, with_status
 from app.memory.write import end, record_events, to_verdict
@@ -60,11 +61,12 @@ async def change_fact(
     change: Change,
     *,
     revisions: Collection[int] | None,
+    source: Source = "api",
     by: str,
 ) -> tuple[Fact, datetime]:
     """Change a live fact of such a revision; give it, or its successor when the text is new.
 
-    None stands for any revision.
+    None stands for any revision; a successor is of the `source`.
 
     Opens its own transactions, for a new text is embedded and judged in between. Raises
     `NotFound`, `Stale`, `Conflict` when the fact is not live, and `Invalid` for a text that the
@@ -82,7 +84,7 @@ async def change_fact(
             await _log_correction(tx, scope, fact, change, by)
             return fact, now(tx)
         policy = await policy_of(tx, core, tenant_id)
-        proposal = _correction(fact, change, policy, now(tx))
+        proposal = _correction(fact, change, policy, source, now(tx))
         judge = await judge_for(tx, core, tenant_id, policy)
     prepared = await prepare(
         core,
@@ -99,7 +101,6 @@ async def change_fact(
         until = max(proposal.said_at, fact.valid_from or fact.said_at)
         await end(tx, scope, fact.id, proposal.id, at=now(tx), until=until)
         outcome = await commit(tx, core, scope, prepared, by=by)
-        await spend(tx, tenant_id, prepared.usage)
         successor = (*outcome.added, *outcome.confirmed)[0]
         if successor != proposal.id:
             await _point_to(tx, scope, fact.id, successor)
@@ -108,6 +109,9 @@ async def change_fact(
         await drop_frozen(tx, person)
         _, kept = await get_fact(tx, tenant_id, user, successor)
         await _log_correction(tx, scope, fact, change, by)
+        counts = outcome.counts
+        counts["facts_superseded"] += 1
+        await count(tx, tenant_id, {**counts, **spent(prepared.usage)})
         return kept, now(tx)
 
 
@@ -140,7 +144,9 @@ def _require(fact: Fact, revisions: Collection[int] | None, at: datetime) -> Non
         raise Conflict("Only a live fact can be changed.", code="fact_not_live")
 
 
-def _correction(fact: Fact, change: Change, policy: Policy, at: datetime) -> Proposal:
+def _correction(
+    fact: Fact, change: Change, policy: Policy, source: Source, at: datetime
+) -> Proposal:
     """Make the successor of a corrected fact: it keeps what the change doesn't name."""
     kind: Kind = change.fields.get("kind", fact.kind)
     said, quarantine = checked(change.text or "", kind, policy)
@@ -154,7 +160,7 @@ def _correction(fact: Fact, change: Change, policy: Policy, at: datetime) -> Pro
         subject=subject,
         slot=subject if is_single_valued(subject) else None,
         fingerprint=fingerprint(said),
-        source="api",
+        source=source,
         said_at=at,
         expires_at=change.fields.get("expires_at", fact.expires_at),
         pinned=change.fields.get("pinned", fact.pinned),
@@ -234,7 +240,7 @@ async def delete_fact(
         )
         .on_conflict_do_nothing()
     )
-    await _delete(tx, scope, chain)
+    await remove_facts(tx, scope, chain)
     await drop_frozen(tx, person)
     details = {"facts": [str(gone) for gone in sorted(chain)]}
     await audit_log.record(tx, tenant_id, by, "fact_deleted", about=scope.user_id, details=details)
@@ -257,7 +263,8 @@ async def predecessors(tx: AsyncSession, scope: Scope, fact_id: UUID) -> dict[UU
         wave = Fact.superseded_by.in_(found)
 
 
-async def _delete(tx: AsyncSession, scope: Scope, facts: Iterable[UUID]) -> None:
+async def remove_facts(tx: AsyncSession, scope: Scope, facts: Iterable[UUID]) -> None:
+    """Delete facts with all that hangs on them; the caller sees to what they had superseded."""
     facts = list(facts)
     await forget_answers(tx, scope.tenant_id, user_id=scope.user_id, facts=facts)
     await tx.execute(
@@ -276,7 +283,7 @@ async def erase_facts(tx: AsyncSession, scope: Scope, facts: set[UUID], *, by: s
     """
 
     async def erase() -> None:
-        await _delete(tx, scope, facts)
+        await remove_facts(tx, scope, facts)
 
     return await withdraw(tx, scope, facts, erase, by=by)
 
@@ -291,8 +298,8 @@ async def withdraw(
 ) -> int:
     """Take facts away by `remove`, and let live again what they had superseded.
 
-    A predecessor whose successor's own successor stays is linked to that one instead. The caller
-    holds the user's row lock. Gives how many facts are live again.
+    A predecessor whose successor's own successor stays is linked to that one instead; a forgotten
+    one stays forgotten. The caller holds the user's row lock. Gives how many facts are live again.
     """
     if not facts:
         return 0
@@ -313,7 +320,7 @@ async def withdraw(
         row.superseded_by = successor
         row.valid_to = ends[row] if successor else None
         row.revision += 1
-        if successor is None:
+        if successor is None and row.forgotten_at is None:
             await revive(tx, scope, row, by=by)
             restored += row.superseded_at is None
         else:

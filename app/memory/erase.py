@@ -3,10 +3,12 @@
 What belongs to a user is known from the tables themselves, so that a new table is covered by being
 one about users. The user's row is locked first: whoever writes meanwhile is waited for or finds
 nobody any more. Last before the commit the ledger is written, so that no erasure is confirmed that
-a restored backup could undo unnoticed; a crash between the two leaves an entry to be replayed.
+a restored backup could undo unnoticed; a crash between the two leaves an entry to be replayed, and
+a commit that fails has it voided.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, cast
@@ -18,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Base, Scope
-from app.errors import NotFound
+from app.errors import NotFound, Unavailable
 from app.memory import audit_log
 from app.memory.core import Core
 from app.memory.idempotency import forget_answers
@@ -47,6 +49,8 @@ _OF_TENANTS: Final = tuple(table for table in _TABLES if "tenant_id" in table.c)
 
 _TRIES: Final = 3
 
+_IN_LEDGER: Final = "in_ledger"
+
 _JOBS: Final = text("delete from procrastinate_jobs where args @> cast(:whose as jsonb)")
 
 
@@ -70,14 +74,32 @@ def tenant_hash(core: Core, tenant_id: UUID) -> bytes:
     return core.keyed_hash("erased tenant", tenant_id)
 
 
+def key_check(core: Core) -> str:
+    """Give what tells this signing key from others, and nothing more of it."""
+    return core.keyed_hash("ledger").hex()[:16]
+
+
 async def erase_user(core: Core, tenant_id: UUID, user: str, *, by: str) -> Erased:
     """Erase a user; one who never existed is answered alike, and is not created."""
 
     async def act() -> Erased:
-        async with core.db.tenant(tenant_id) as tx:
+        async with erasing(core, tenant_id) as tx:
             return await erase(tx, core, tenant_id, user, by=by)
 
     return await _insist(act)
+
+
+@asynccontextmanager
+async def erasing(core: Core, tenant_id: UUID) -> AsyncIterator[AsyncSession]:
+    """Open a transaction to erase in: the ledger's entry is void if it isn't committed."""
+    tx: AsyncSession | None = None
+    try:
+        async with core.db.tenant(tenant_id) as tx:
+            yield tx
+    except BaseException:  # a cancelled request's too
+        if core.ledger is not None and tx is not None and _IN_LEDGER in tx.info:
+            core.ledger.void(tx.info[_IN_LEDGER])
+        raise
 
 
 async def _insist(act: Callable[[], Awaitable[Erased]]) -> Erased:
@@ -100,7 +122,7 @@ async def erase(
     by: str,
     replayed: Entry | None = None,
 ) -> Erased:
-    """Erase a user as the last act of the caller's transaction.
+    """Erase a user as the last act of the caller's transaction, opened by `erasing`.
 
     With `replayed` it is the ledger's own erasure that is done again, and not entered again.
     Raises `Unavailable` when the ledger can't be written: then the caller's work is undone too.
@@ -129,7 +151,7 @@ async def erase(
     core.people.pop((tenant_id, user), None)
     core.mirrors.drop(scope.user_id)
     core.recalls.forget(scope)
-    entry = replayed or await _entry(tx, tenant_id, user_hash(core, tenant_id, user))
+    entry = replayed or await _entry(tx, core, tenant_id, user_hash(core, tenant_id, user))
     await audit_log.record(
         tx,
         tenant_id,
@@ -141,10 +163,10 @@ async def erase(
     return await _enter(tx, core, entry, counts, replayed=replayed is not None)
 
 
-async def _entry(tx: AsyncSession, tenant_id: UUID, subject_hash: bytes) -> Entry:
+async def _entry(tx: AsyncSession, core: Core, tenant_id: UUID, subject_hash: bytes) -> Entry:
     """Make the ledger's entry, of a time after all that the erasure has waited for."""
     at = (await tx.execute(select(func.clock_timestamp()))).scalar_one()
-    return Entry(uuid4(), tenant_id, subject_hash, at)
+    return Entry(uuid4(), tenant_id, subject_hash, at, key_check(core))
 
 
 async def _count(tx: AsyncSession, scope: Scope) -> dict[str, int]:
@@ -174,7 +196,12 @@ async def _enter(
     tx.add(entered(entry))
     await tx.flush()
     if core.ledger is not None and not replayed:
-        await core.ledger.append([entry])
+        tx.info[_IN_LEDGER] = entry.erasure_id  # before: if cancelled, the line is written yet
+        try:
+            await core.ledger.append([entry])
+        except Unavailable:
+            del tx.info[_IN_LEDGER]
+            raise
     return Erased(
         entry.erasure_id, entry.erased_at, counts, entry.erased_at + core.backup_retention
     )
@@ -197,7 +224,7 @@ async def erase_tenant(core: Core, tenant_id: UUID, *, replayed: Entry | None = 
     """
 
     async def act() -> Erased:
-        async with core.db.tenant(tenant_id) as tx:
+        async with erasing(core, tenant_id) as tx:
             return await _erase_tenant(tx, core, tenant_id, replayed)
 
     return await _insist(act)
@@ -223,5 +250,9 @@ async def _erase_tenant(
         tx, _JOBS.bindparams(whose=f'{{"tenant_id": "{tenant_id.hex}"}}')
     )
     core.policies.pop(tenant_id, None)
-    entry = replayed or await _entry(tx, tenant_id, tenant_hash(core, tenant_id))
+    for known in [key for key in core.people if key[0] == tenant_id]:
+        core.people.pop(known, None)
+    core.mirrors.clear()  # whose they are isn't kept; others are read anew
+    core.recalls.forget_tenant(tenant_id)
+    entry = replayed or await _entry(tx, core, tenant_id, tenant_hash(core, tenant_id))
     return await _enter(tx, core, entry, counts, replayed=replayed is not None)

@@ -18,12 +18,12 @@ from psycopg_pool import PoolTimeout
 from sqlalchemy import select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db import SERVICE_ROLE, Database
-from app.errors import NotFound, Unavailable, UsermemError
+from app.db import SERVICE_ROLE
+from app.errors import Conflict, NotFound, Unavailable, UsermemError
 from app.memory import cursor
 from app.memory.core import Core
-from app.memory.erase import entered, erase, erase_tenant, tenant_hash, user_hash
-from app.memory.ledger import Entry, Ledger
+from app.memory.erase import entered, erase, erase_tenant, key_check, tenant_hash, user_hash
+from app.memory.ledger import Entry, Ledger, LedgerCorrupt
 from app.memory.users import find_user
 from app.models import Erasure, User, UserDirectory
 from app.telemetry import logger
@@ -61,14 +61,18 @@ async def list_erasures(
     return rows[:limit], cursor.encode(core, binding, last.erased_at, last.id)
 
 
-async def seen(db: Database) -> list[Entry]:
+async def seen(core: Core) -> list[Entry]:
     """Give the erasures that the database has seen, of all tenants, oldest first."""
-    async with db.pool.connection() as connection, connection.transaction():
+    async with core.db.pool.connection() as connection, connection.transaction():
         await connection.execute("select set_config('role', %s, true)", (SERVICE_ROLE,))
         rows = await connection.execute(
             "select id, tenant_id, subject_hash, erased_at from app.erasures() order by erased_at"
         )
-        return [Entry(*row) for row in await rows.fetchall()]
+        own_check = key_check(core)
+        return [
+            Entry(erasure_id, tenant_id, subject_hash, erased_at, own_check)
+            for erasure_id, tenant_id, subject_hash, erased_at in await rows.fetchall()
+        ]
 
 
 def missing(entries: Iterable[Entry], known: Iterable[Entry]) -> list[Entry]:
@@ -107,11 +111,14 @@ async def _look(core: Core, ledger: Ledger) -> None:
 
 
 async def _has_seen_all(core: Core, ledger: Ledger) -> bool:
-    known = await seen(core.db)
+    known = await seen(core)
     try:
         entries = await ledger.read()
     except OSError as error:
         log.error("ledger_unreadable", error=type(error).__name__)  # noqa: TRY400 - its text names a path alone
+        return False
+    except LedgerCorrupt as error:
+        log.error("ledger_corrupt", line=error.line)  # noqa: TRY400 - the line is all there is to it
         return False
     lacking = missing(entries, known)
     if lacking:
@@ -121,8 +128,12 @@ async def _has_seen_all(core: Core, ledger: Ledger) -> bool:
     ids = {entry.erasure_id for entry in entries}
     unwritten = [entry for entry in known if entry.erasure_id not in ids]
     if unwritten:
+        try:
+            await ledger.append(unwritten)
+        except Unavailable as error:
+            log.error("ledger_not_caught_up", error=type(error).__name__)  # noqa: TRY400 - told there
+            return False
         log.warning("ledger_caught_up", count=len(unwritten))
-        await ledger.append(unwritten)
     return True
 
 
@@ -152,9 +163,16 @@ async def wait_for_all(core: Core) -> None:
 async def replay(core: Core, entries: Iterable[Entry]) -> int:
     """Do again those of the entries that the database lacks; give how many. Safe to repeat.
 
-    Whoever came, or came back, after an erasure is left alone.
+    Whoever came, or came back, after an erasure is left alone. Raises `Conflict` before anything is
+    done when one was written under another signing key: nobody could be told from its hash.
     """
-    lacking = missing(entries, await seen(core.db))
+    lacking = missing(entries, await seen(core))
+    if any(entry.key_check != key_check(core) for entry in lacking):
+        raise Conflict(
+            "The ledger was written under another signing key: set USERMEM_SIGNING_KEY to that "
+            "one and replay again. Nothing was erased.",
+            code="another_key",
+        )
     by_tenant: dict[UUID, list[Entry]] = defaultdict(list)
     for entry in lacking:
         by_tenant[entry.tenant_id].append(entry)

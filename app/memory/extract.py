@@ -8,7 +8,7 @@ again.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,6 +17,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, and_, delete, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app import metrics
 from app.db import Scope, now
 from app.llm import (
     ModelError,
@@ -34,7 +35,7 @@ from app.memory.jobs import defer_look
 from app.memory.learn import commit, fingerprints, live, load_facts, prepare
 from app.memory.policy import MAX_ATTEMPTS, Policy, policy_of
 from app.memory.reconcile import Known, Ruling
-from app.memory.usage import count, over_budget, spend
+from app.memory.usage import count, over_budget, spent
 from app.memory.users import RESTRICTED, drop_frozen, lock_user
 from app.memory.write import Outcome, Prepared, close
 from app.models import Fact, Message, Session, User
@@ -220,16 +221,15 @@ async def _save(core: Core, claim: Claim, found: Found, prepared: Prepared) -> N
         if closed or outcome.quarantined:
             await drop_frozen(tx, user)  # what they may hold was taken back
         await _finish(tx, core, claim, row)
-    log.info(
-        "session_extracted",
-        session=row.id.hex,
-        attempt=claim.attempt,
-        added=len(outcome.added),
-        confirmed=len(outcome.confirmed),
-        superseded=len(outcome.superseded) + closed,
-        quarantined=len(outcome.quarantined),
-        rejected=found.rejected.total(),
-    )
+    made = {
+        "added": len(outcome.added),
+        "confirmed": len(outcome.confirmed),
+        "superseded": len(outcome.superseded) + closed,
+        "quarantined": len(outcome.quarantined),
+        "rejected": found.rejected.total(),
+    }
+    metrics.extracted(**made)
+    log.info("session_extracted", session=row.id.hex, attempt=claim.attempt, **made)
 
 
 async def _hold(tx: AsyncSession, claim: Claim) -> tuple[User, Session] | None:
@@ -259,7 +259,9 @@ async def _room(tx: AsyncSession, scope: Scope, policy: Policy) -> int:
             )
         )
     ).one()
-    return max(0, min(policy.max_facts_per_user - held, policy.max_facts_per_day - fresh))
+    most = policy.max_facts_per_user
+    left = policy.max_facts_per_day - fresh
+    return max(0, left if most is None else min(most - held, left))
 
 
 async def _count(
@@ -276,21 +278,18 @@ async def _count(
     row.superseded += len(outcome.superseded) + closed
     row.quarantined += len(outcome.quarantined)
     row.rejected = dict(Counter(row.rejected) + found.rejected)
-    counts = {
-        "sessions": 1,
-        "facts_added": len(outcome.added),
-        "facts_confirmed": len(outcome.confirmed),
-        "facts_superseded": len(outcome.superseded) + closed,
-        "facts_quarantined": len(outcome.quarantined),
-        **{f"rejected.{reason}": number for reason, number in found.rejected.items()},
-    }
-    await count(tx, row.tenant_id, counts)
-    await _spend(tx, row, usage)
+    counts = outcome.counts
+    counts["facts_superseded"] += closed
+    counts |= {"sessions": 1, "session_facts": len(outcome.added)}
+    counts |= {f"rejected.{reason}": number for reason, number in found.rejected.items()}
+    await _spend(tx, row, usage, counts)
 
 
-async def _spend(tx: AsyncSession, row: Session, usage: Usage) -> None:
-    """Book what the model cost on the session and on the tenant's month."""
-    await spend(tx, row.tenant_id, usage)
+async def _spend(
+    tx: AsyncSession, row: Session, usage: Usage, counts: Mapping[str, int] | None = None
+) -> None:
+    """Book what the model cost on the session and, with other counts, on the tenant's day."""
+    await count(tx, row.tenant_id, {**(counts or {}), **spent(usage)})
     row.model_calls += usage.calls
     row.input_tokens += usage.input_tokens
     row.output_tokens += usage.output_tokens

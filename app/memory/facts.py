@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import and_, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app import metrics
 from app.db import Scope, now
 from app.errors import Conflict, Invalid, NotFound, Stale
 from app.llm import Judge, Kind, Verdict
@@ -21,7 +22,7 @@ from app.memory.ingest import clamp_time
 from app.memory.learn import commit, prepare
 from app.memory.policy import Policy, policy_of
 from app.memory.reconcile import Proposal, Ruling
-from app.memory.usage import over_budget, spend
+from app.memory.usage import count, over_budget, spent
 from app.memory.users import drop_frozen, ensure_user, find_user, lock_user
 from app.memory.view import View, seen, status_of
 from app.memory.write import Outcome, close
@@ -172,6 +173,7 @@ def checked(text: str, kind: Kind, policy: Policy) -> tuple[str, str | None]:
     """
     said = one_line(text)
     decision = guard.check(said, kind, blocked=policy.blocked)
+    metrics.guarded(decision.action, decision.reason)
     if decision.action == "reject":
         raise Invalid("The text can't be kept as a fact.", code=decision.reason)
     return said, decision.reason if decision.action == "quarantine" else None
@@ -232,7 +234,7 @@ async def add_fact(
             raise Conflict("The user was erased meanwhile.", code="user_erased")
         require_on(locked)
         outcome = await commit(tx, core, scope, prepared, by=by)
-        await spend(tx, tenant_id, prepared.usage)
+        await count(tx, tenant_id, {**outcome.counts, **spent(prepared.usage)})
         if scope.is_organization:
             # Everybody's stable part holds what is new here.
             await drop_frozen(tx, locked)

@@ -6,8 +6,11 @@ changes nothing.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, delete, func, or_, select, update
@@ -15,6 +18,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
+from app.errors import NotFound
 from app.memory.core import Core
 from app.memory.file_text import (
     MAX_ENTRIES,
@@ -70,6 +74,37 @@ async def run(core: Core, tenant_id: UUID, user: str, command: Command) -> str:
             await asyncio.to_thread(_refuse_secret, long.text)
             cleared = long.text
     raise AssertionError("the last try looks through whatever it writes")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file without its content."""
+
+    path: str
+    size: int
+    updated_at: datetime
+
+
+async def list_files(tx: AsyncSession, tenant_id: UUID, user: str) -> Sequence[Listed]:
+    """List a person's files for the person, by path, also while memory is paused."""
+    scope = await find_user(tx, tenant_id, user)
+    if scope is None:
+        return []
+    rows = await tx.execute(
+        select(MemoryFile.path, func.octet_length(MemoryFile.content), MemoryFile.updated_at)
+        .where(_of(scope), MemoryFile.content.is_not(None))
+        .order_by(MemoryFile.path)
+    )
+    return [Listed(*row) for row in rows]
+
+
+async def read_file(tx: AsyncSession, tenant_id: UUID, user: str, path: str) -> str:
+    """Give a person's file to the person, also while memory is paused. Raises `NotFound`."""
+    scope = await find_user(tx, tenant_id, user)
+    row = await tx.get(MemoryFile, (tenant_id, scope.user_id, path)) if scope else None
+    if row is None or row.content is None:
+        raise NotFound("There is no such file.")
+    return row.content
 
 
 async def _reader(tx: AsyncSession, tenant_id: UUID, user: str) -> Scope | None:
@@ -215,6 +250,40 @@ class _Files:
             )
             .execution_options(synchronize_session=False)
         )
+
+
+async def bring(
+    tx: AsyncSession, scope: Scope, rows: Sequence[Mapping[str, Any]], *, most: int | None = None
+) -> Counter[str]:
+    """Store files and directories from elsewhere beside what is there; give why some are not.
+
+    Where something stands already, it stays: on the same path, and a file above it too. `most` is
+    how many there may be. Call it under the user's lock, with texts that may be kept.
+    """
+    found = await tx.execute(
+        select(MemoryFile.path, MemoryFile.content.is_(None)).where(_of(scope))
+    )
+    is_directory: dict[str, bool] = {row[0]: row[1] for row in found}
+    refused: Counter[str] = Counter()
+    fresh: list[dict[str, Any]] = []
+    for row in rows:
+        path, kind = row["path"], row["content"] is None
+        new = [one for one in [*_ancestors(path), path] if one not in is_directory]
+        if not all(is_directory.get(above, True) for above in _ancestors(path)):
+            refused["path_taken"] += 1
+        elif not new:
+            refused["path_taken"] += is_directory[path] != kind
+        elif most is not None and len(is_directory) + len(new) > most:
+            refused["too_many_files"] += 1
+        else:
+            is_directory |= {**dict.fromkeys(new, True), path: kind}
+            owner = {"tenant_id": scope.tenant_id, "user_id": scope.user_id}
+            above = {**row, **owner, "content": None, "revision": 1}
+            fresh += [{**above, "path": one} for one in new[:-1]]
+            fresh.append({**row, **owner})
+    if fresh:
+        await (await tx.connection()).execute(insert(MemoryFile), fresh)
+    return +refused
 
 
 def _of(scope: Scope) -> ColumnElement[bool]:

@@ -2,7 +2,9 @@
 
 import asyncio
 from dataclasses import dataclass
-from typing import Final, Literal, cast
+from datetime import timedelta
+from typing import Any, Final, Literal, cast
+from uuid import UUID
 
 import psycopg
 from psycopg_pool import PoolTimeout
@@ -20,13 +22,35 @@ JOB_WAITS_TOO_LONG: Final = 300
 _NEEDED: Final = ("database", "schema", "ledger")
 _PATIENCE: Final = 2.0
 
-_QUEUE = """
+_LOOK = """
 select (select extract(epoch from now() - max(last_heartbeat)) from procrastinate_workers),
-       (select extract(epoch from now() - min(coalesce(j.scheduled_at, e.at)))
-        from procrastinate_jobs j
-        join procrastinate_events e on e.job_id = j.id and e.type = 'deferred'
-        where j.status = 'todo' and (j.scheduled_at is null or j.scheduled_at <= now()))
+       (select array_agg(model) from worker_state where seen_at > now() - %(silent)s),
+       count(*) filter (where status = 'todo' and not later),
+       count(*) filter (where status = 'todo' and later),
+       count(*) filter (where status = 'doing'),
+       extract(epoch from now() - min(since) filter (where status = 'todo' and not later))
+from (select j.status, j.scheduled_at > now() is true as later, coalesce(j.scheduled_at, e.at) since
+      from procrastinate_jobs j
+      left join procrastinate_events e on e.job_id = j.id and e.type = 'deferred') as job
 """
+
+_TELL = """
+insert into worker_state as w (id, model) values (%(id)s, %(model)s)
+on conflict (id) do update set model = excluded.model, seen_at = now()
+"""
+_DROP_SILENT = "delete from worker_state where seen_at < now() - interval '1 day'"
+
+_WORST_FIRST: Final[tuple[Check, ...]] = ("failed", "degraded", "ok", "off")
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The jobs that there are, and how long the oldest of the due ones waits, in seconds."""
+
+    due: int
+    later: int
+    running: int
+    oldest_due: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +58,12 @@ class Readiness:
     """One look at every part."""
 
     checks: dict[str, Check]
-    oldest_waiting_job_s: float | None = None
+    queue: Queue | None = None
+
+    @property
+    def oldest_waiting_job_s(self) -> float | None:
+        """How long the oldest due job waits; None when none does, or it can't be known."""
+        return self.queue.oldest_due if self.queue else None
 
     @property
     def can_serve(self) -> bool:
@@ -60,7 +89,6 @@ async def readiness(core: Core) -> Readiness:
         "model": core.model_state(),
         "embedder": "ok",
     }
-    waiting: float | None = None
     try:
         async with asyncio.timeout(_PATIENCE):
             if not await schema_is_current(core.db):
@@ -68,15 +96,23 @@ async def readiness(core: Core) -> Readiness:
                 return Readiness(checks)
             checks["ledger"] = await erasures.check(core)
             async with core.db.pool.connection() as connection:
-                row = await (await connection.execute(_QUEUE)).fetchone()
+                silent = timedelta(seconds=WORKER_SILENT_AFTER)
+                row = await (await connection.execute(_LOOK, {"silent": silent})).fetchone()
     except (psycopg.Error, PoolTimeout, TimeoutError):
         return Readiness(checks)
     checks["database"] = checks["schema"] = "ok"
-    silent, oldest = cast("tuple[float | None, float | None]", row)
-    if silent is not None and silent < WORKER_SILENT_AFTER:
-        checks["worker"] = "ok"
-    if oldest is not None:
-        waiting = round(max(0.0, float(oldest)), 1)
-        if waiting > JOB_WAITS_TOO_LONG and checks["worker"] == "ok":
-            checks["worker"] = "degraded"
-    return Readiness(checks, waiting)
+    silent_for, models, due, later, running, oldest = cast("tuple[Any, ...]", row)
+    oldest = None if oldest is None else round(max(0.0, float(oldest)), 1)
+    if silent_for is not None and silent_for < WORKER_SILENT_AFTER:
+        waits_too_long = oldest is not None and oldest > JOB_WAITS_TOO_LONG
+        checks["worker"] = "degraded" if waits_too_long else "ok"
+    known = {checks["model"], *(models or ())}
+    checks["model"] = next(state for state in _WORST_FIRST if state in known)
+    return Readiness(checks, Queue(due, later, running, oldest))
+
+
+async def tell(core: Core, worker: UUID) -> None:
+    """Write down how this worker's process finds the model, for processes that don't ask it."""
+    async with core.db.pool.connection() as connection:
+        await connection.execute(_TELL, {"id": worker, "model": core.model_state()})
+        await connection.execute(_DROP_SILENT)

@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, null, or_, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import ColumnElement, cast, delete, null, or_, update
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import now
@@ -126,9 +126,14 @@ async def release(core: Core, held: Claim) -> None:
 
 
 async def forget_answers(
-    tx: AsyncSession, tenant_id: UUID, *, user_id: UUID, facts: list[UUID] | None = None
+    tx: AsyncSession,
+    tenant_id: UUID,
+    *,
+    user_id: UUID,
+    facts: list[UUID] | None = None,
+    session: str | None = None,
 ) -> int:
-    """Drop kept answers about a user, or about some facts; their keys answer 410 from now on.
+    """Drop kept answers about a user, some facts or a session; their keys answer 410 from now on.
 
     Gives how many there were.
     """
@@ -137,5 +142,8 @@ async def forget_answers(
     )
     if facts is not None:
         query = query.where(IdempotencyKey.fact_id.in_(facts))
+    if session is not None:
+        body = cast(IdempotencyKey.answer["body"].astext, JSONB)
+        query = query.where(body["session"].astext == session)
     gone = query.values(status=Gone.status, answer=null(), user_id=None, fact_id=None)
     return len((await tx.execute(gone.returning(IdempotencyKey.digest))).all())

@@ -16,12 +16,16 @@ from datetime import datetime
 from typing import IO, Any, Final, Self
 from uuid import UUID
 
+import psycopg
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as CheckoutTimeout
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app import metrics
 from app.db import now
 from app.embeddings import EmbedderError
 from app.errors import Conflict, Invalid
-from app.memory import guard
+from app.memory import audit_log, guard
 from app.memory.core import Core
 from app.memory.echo import cut_echo
 from app.memory.facts import check_metadata, require_on
@@ -31,7 +35,16 @@ from app.memory.placing import Placing, Record
 from app.memory.policy import Policy, policy_of
 from app.memory.users import ensure_user, find_user, lock_user, read_settings
 from app.memory.write import EMBED_AGAIN_AFTER
-from app.models import Evidence, Fact, FactEvent, FactVerdict, Message, Session, User
+from app.models import (
+    Evidence,
+    Fact,
+    FactEvent,
+    FactVerdict,
+    MemoryFile,
+    Message,
+    Session,
+    User,
+)
 
 TOGETHER: Final = 200
 """Records that are written at once."""
@@ -39,10 +52,14 @@ TOGETHER: Final = 200
 EMBED_AT_ONCE: Final = 5.0
 """Seconds spent on vectors before the answer; a job makes the rest."""
 
-_ORDER: Final = (Session, Message, Fact, Evidence, FactVerdict, FactEvent)
+_DATABASE: Final = (psycopg.Error, DBAPIError, CheckoutTimeout)
+"""How a database fails that is away or busy; errors of the pool are errors of psycopg."""
+
+_ORDER: Final = (Session, Message, Fact, Evidence, FactVerdict, FactEvent, MemoryFile)
 _PAST: Final = (
     "said_at",
     "created_at",
+    "updated_at",
     "last_confirmed_at",
     "last_recalled_at",
     "superseded_at",
@@ -76,12 +93,13 @@ async def import_user(
     user: str,
     records: Iterator[Record | str],
     *,
+    by: str,
     settle: Settle,
 ) -> Imported:
     """Write a file's records into a user's memory, creating the user if need be.
 
-    `records` is read once, in a thread. Opens its own transactions. Raises `Conflict` while the
-    user's memory is not on; vectors are made anew after the commit.
+    `records` is read once, in a thread; `by` names the actor. Opens its own transactions. Raises
+    `Conflict` while the user's memory is not on; vectors are made anew after the commit.
     """
     async with core.db.tenant(tenant_id) as tx:
         policy = await policy_of(tx, core, tenant_id)
@@ -96,7 +114,7 @@ async def import_user(
             if locked is None or before not in {None, scope}:
                 raise Conflict("The user was erased meanwhile.", code="user_erased")
             require_on(locked)
-            placing = Placing(tx, core, scope, sifted.refused)
+            placing = Placing(tx, core, scope, sifted.refused, by)
             for table in _ORDER:
                 for batch in sifted.batches(table):
                     await placing.place(table, batch)
@@ -107,8 +125,13 @@ async def import_user(
                 await defer_embed(tx, scope, now(tx) + EMBED_AGAIN_AFTER)
             rejected = dict(sorted((sifted.rejected + placing.rejected).items()))
             imported = Imported(len(placing.added), rejected, placing.known())
+            details = {"imported": imported.imported, "rejected": rejected}
+            await audit_log.record(
+                tx, tenant_id, by, "user_imported", about=scope.user_id, details=details
+            )
             await settle(tx, imported)
-    with suppress(EmbedderError, TimeoutError):
+    # What was committed is answered, whatever comes of the vectors: a job makes the rest.
+    with suppress(EmbedderError, TimeoutError, *_DATABASE):
         async with asyncio.timeout(EMBED_AT_ONCE):
             await embed_missing(core, scope)
     return imported
@@ -199,12 +222,13 @@ def _refused(record: Record, policy: Policy, at: datetime) -> str | None:
             return "secret"
         columns["text"] = cut_echo(scrubbed.text)
         return None if columns["text"] else "echo"
-    said = columns.get("quote") or columns.get("reason")
-    return "secret" if said and guard.scrub(said).found else None
+    said = (columns.get(name) for name in ("quote", "reason", "path", "content"))
+    return "secret" if any(text and guard.scrub(text).found for text in said) else None
 
 
 def _refused_fact(columns: dict[str, Any], policy: Policy, at: datetime) -> str | None:
     decision = guard.check(columns["text"], columns["kind"], blocked=policy.blocked)
+    metrics.guarded(decision.action, decision.reason)
     if decision.action == "reject":
         return decision.reason
     quote = columns["source_quote"]

@@ -20,6 +20,7 @@ from app.errors import Conflict, Invalid
 from app.memory.core import Core, incognito_digest
 from app.memory.echo import cut_echo
 from app.memory.guard import scrub
+from app.memory.idempotency import forget_answers
 from app.memory.jobs import defer_extract, defer_look
 from app.memory.policy import SESSION_MAX_CHARACTERS, SESSION_MAX_TURNS, policy_of
 from app.memory.users import ensure_user
@@ -57,6 +58,8 @@ class Receipt:
     ignored: int = 0
     duplicates: int = 0
     extract_after: datetime | None = None
+    is_incognito: bool = False
+    """The session leaves no trace: its name must not stay anywhere, such as in a kept answer."""
 
 
 def clamp_time(at: datetime | None, arrival: datetime) -> datetime:
@@ -137,8 +140,8 @@ async def _append(
     # The row first: whoever makes the session incognito at this moment waits for the same row.
     row = await _ensure_session(tx, scope, session)
     if await _is_incognito(tx, core, scope, session, memory):
-        await _leave_no_trace(tx, scope, row)
-        return Receipt(session, "skipped")
+        await leave_no_trace(tx, scope, row)
+        return Receipt(session, "skipped", is_incognito=True)
     fresh, duplicates = await _drop_known(tx, core, scope, row, turns)
     accepted = await _store(tx, scope, row, fresh)
     await _schedule(tx, core, scope, row, accepted=accepted, end=end)
@@ -170,8 +173,9 @@ async def _is_incognito(
     return known
 
 
-async def _leave_no_trace(tx: AsyncSession, scope: Scope, row: Session) -> None:
-    """Delete an incognito session's row, turns and frozen block."""
+async def leave_no_trace(tx: AsyncSession, scope: Scope, row: Session) -> None:
+    """Delete an incognito session's row, turns, frozen block and kept answers."""
+    await forget_answers(tx, scope.tenant_id, user_id=scope.user_id, session=row.external_id)
     await tx.execute(
         delete(FrozenBlock).where(
             FrozenBlock.tenant_id == scope.tenant_id,

@@ -252,8 +252,8 @@ async def commit(
 ) -> Outcome:
     """Write what the proposals come to, in the caller's transaction under the user's row lock.
 
-    `by` names the actor in the facts' events; at most `room` facts are added, if given. Bumping
-    the user's revision or epoch is the caller's.
+    `by` names the actor in the facts' events; at most `room` facts are added, if given. The lock
+    has moved the user's revision; frozen blocks stay unless the caller drops them.
     """
     if not prepared.proposals:
         return Outcome()

@@ -1,7 +1,8 @@
 """The erasure ledger: a file apart from the database, which a backup of the database can't undo.
 
-One JSON object a line, of random ids, a time and a keyed hash. Lines are only ever appended, each
-safely on disk before the erasure that it tells of is committed. Any number of processes of one
+One JSON object a line, of random ids, a time and keyed hashes. Lines are only ever appended, each
+safely on disk before the erasure that it tells of is committed; one that then was not is voided by
+another line. Any number of processes of one
 machine may append to one file.
 """
 
@@ -10,10 +11,12 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from app.errors import Unavailable
@@ -30,6 +33,8 @@ class Entry:
     tenant_id: UUID
     subject_hash: bytes
     erased_at: datetime
+    key_check: str
+    """Tells which signing key the hash was made with: under another one it stands for nobody."""
 
     def line(self) -> str:
         """Write the entry as a line of the ledger."""
@@ -39,6 +44,7 @@ class Entry:
                 "tenant_id": str(self.tenant_id),
                 "subject_hash": self.subject_hash.hex(),
                 "erased_at": self.erased_at.isoformat(),
+                "key_check": self.key_check,
             }
         )
 
@@ -52,23 +58,58 @@ class Entry:
                 UUID(told["tenant_id"]),
                 bytes.fromhex(told["subject_hash"]),
                 datetime.fromisoformat(told["erased_at"]),
+                str(told["key_check"]),
             )
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError("not a line of the ledger") from error
 
 
-def read(path: Path) -> list[Entry]:
-    """Give the entries of a ledger or an export of one, oldest first.
+class LedgerCorrupt(Unavailable):
+    """A line of the ledger says nothing: which erasure it was can't be known."""
 
-    A line that a crash cut off belongs to an erasure that was never committed nor confirmed.
+    code = "ledger_corrupt"
+
+    def __init__(self, line: int) -> None:
+        super().__init__(f"Line {line} of the erasure ledger can't be read: mend it from a copy.")
+        self.line = line
+
+
+def read(path: Path) -> list[Entry]:
+    """Give the entries that are not void. Raises `OSError` and `LedgerCorrupt`.
+
+    A last line without its end was cut off by a crash, so its erasure was never committed.
     """
-    entries = []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+    entries: dict[UUID, Entry] = {}
+    *lines, rest = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, 1):
         try:
-            entries.append(Entry.of(line))
+            _take(entries, line)
         except ValueError:
-            log.warning("ledger_line_unreadable", line=number)
-    return entries
+            raise LedgerCorrupt(number) from None
+    if _is_whole(rest):
+        _take(entries, rest)
+    elif rest:
+        log.warning("ledger_line_torn", line=len(lines) + 1)
+    return list(entries.values())
+
+
+def _take(entries: dict[UUID, Entry], line: bytes) -> None:
+    if line.startswith(_VOIDS):
+        entries.pop(UUID(line.removeprefix(_VOIDS).removesuffix(b'"}').decode()), None)
+    else:
+        entry = Entry.of(line)
+        entries[entry.erasure_id] = entry
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        _take({}, line)
+    except ValueError:
+        return False
+    return True
+
+
+_VOIDS: Final = b'{"voids": "'
 
 
 class Ledger:
@@ -82,6 +123,7 @@ class Ledger:
         self.is_whole = False
         self.looked_at = float("-inf")
         self.looking = asyncio.Lock()
+        self._writer = ThreadPoolExecutor(1, "ledger")  # one: lines come in the order asked for
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(self._open())
         folder = os.open(path.parent, os.O_RDONLY)
@@ -92,12 +134,25 @@ class Ledger:
         """Append and return when it is on disk. Raises `Unavailable` when that fails."""
         lines = "".join(entry.line() + "\n" for entry in entries).encode()
         try:
-            await asyncio.to_thread(self._append, lines)
+            await asyncio.get_running_loop().run_in_executor(self._writer, self._append, lines)
         except OSError as error:
             log.error("ledger_not_written", error=type(error).__name__)  # noqa: TRY400 - its text names a path alone
             raise Unavailable(
                 "The erasure ledger can't be written; nothing was erased.", code="ledger_failed"
             ) from None
+
+    def void(self, erasure_id: UUID) -> None:
+        """Take back an entry whose erasure may not have been committed. Never fails.
+
+        Blocks, for who calls may be cancelled. Then the database is looked at again, and an entry
+        that was committed after all comes back.
+        """
+        line = _VOIDS + f'{erasure_id}"}}\n'.encode()
+        try:
+            self._writer.submit(self._append, line).result()
+        except OSError as error:
+            log.error("ledger_not_voided", error=type(error).__name__)  # noqa: TRY400 - as above
+        self.is_whole, self.looked_at = False, float("-inf")
 
     async def read(self) -> list[Entry]:
         """Give all entries, oldest first. Raises `OSError`."""
@@ -110,13 +165,26 @@ class Ledger:
         file = self._open()
         try:
             fcntl.flock(file, fcntl.LOCK_EX)  # released with the file
-            size = os.fstat(file).st_size
-            if size and os.pread(file, 1, size - 1) != b"\n":
-                lines = b"\n" + lines  # another process died in the middle of its line
-            written = os.write(file, lines)
-            if written != len(lines):
-                os.ftruncate(file, size)
-                raise OSError("the disk is full")
-            os.fsync(file)
+            size = _mend(file)
+            try:
+                if os.write(file, lines) != len(lines):
+                    raise OSError("the disk is full")
+                os.fsync(file)
+            except OSError:
+                with suppress(OSError):
+                    os.ftruncate(file, size)
+                raise
         finally:
             os.close(file)
+
+
+def _mend(file: int) -> int:
+    """End or cut off the last line if its process died in the middle of it; give the size."""
+    size = os.fstat(file).st_size
+    if not size or os.pread(file, 1, size - 1) == b"\n":
+        return size
+    rest = os.pread(file, size, 0).rpartition(b"\n")[2]
+    if _is_whole(rest):
+        return size + os.write(file, b"\n")
+    os.ftruncate(file, size - len(rest))
+    return size - len(rest)

@@ -6,21 +6,22 @@ id is erased in the same transaction, for a row's user never changes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 from uuid import UUID
 
-from sqlalchemy import Select, delete, select
+from sqlalchemy import Select, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
 from app.errors import Conflict, Invalid, NotFound
 from app.llm import Judge
+from app.memory import audit_log, erase
 from app.memory.core import Core, incognito_digest
 from app.memory.facts import judge_for, require_on
-from app.memory.idempotency import forget_answers
-from app.memory.ingest import open_again, resume
+from app.memory.files import bring
+from app.memory.ingest import leave_no_trace, open_again, resume
 from app.memory.jobs import defer_embed, defer_rejudge, drop_jobs
 from app.memory.learn import decide, live, prepare
 from app.memory.policy import policy_of
@@ -28,19 +29,20 @@ from app.memory.reconcile import Plan, Proposal, Source
 from app.memory.rejudge import as_proposal, merge
 from app.memory.usage import spend
 from app.memory.users import drop_frozen, ensure_user, find_user, lock_user
-from app.memory.write import EMBED_AGAIN_AFTER, Prepared, end, record_events, to_verdict
+from app.memory.write import EMBED_AGAIN_AFTER, Prepared, end, record_events, relink, to_verdict
 from app.models import (
     Evidence,
     Fact,
     FactEvent,
     FactVerdict,
+    ForgettingEntry,
     IncognitoSession,
+    MemoryFile,
     Message,
     SeenMessage,
     Session,
     Unlearned,
     User,
-    UserDirectory,
 )
 
 JUDGED_AT_ONCE: Final = 50
@@ -48,6 +50,10 @@ TRIES: Final = 3
 """How often facts are judged anew because they changed meanwhile."""
 
 _TOGETHER: Final = 200
+_FILES_TOGETHER: Final = 50
+
+_OF_BOTH: Final = (IncognitoSession, Unlearned)
+"""Of these the two may hold the same row; anywhere else a conflict would lose something."""
 
 Change = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 """What is different of a row under its new user; None where it doesn't come along."""
@@ -63,6 +69,9 @@ class Merged:
     facts_superseded: int
     facts_quarantined: int
     sessions_moved: int
+    files_moved: int
+    files_refused: int
+    """Files that are gone, for something of the account's stands at or above their path."""
 
 
 @dataclass(slots=True)
@@ -102,7 +111,7 @@ async def merge_users(core: Core, tenant_id: UUID, user: str, into: str, *, by: 
             proposals = await _proposals(tx, source)
             judge = await judge_for(tx, core, tenant_id, await policy_of(tx, core, tenant_id))
         prepared = await _prepare(core, target, proposals, judge)
-        async with core.db.tenant(tenant_id) as tx:
+        async with erase.erasing(core, tenant_id) as tx:
             locked = await _lock_both(tx, source, target)
             if source.user_id not in locked:
                 raise _unknown()
@@ -113,7 +122,11 @@ async def merge_users(core: Core, tenant_id: UUID, user: str, into: str, *, by: 
                 require_on(one)
             move = _Move(tx, core, source, target, by)
             merged = await _carry_out(move, prepared, locked[target.user_id], into)
-            await _erase(tx, core, source, user)
+            counts = {name: count for name, count in asdict(merged).items() if name != "into"}
+            await audit_log.record(
+                tx, tenant_id, by, "user_merged", about=target.user_id, details=counts
+            )
+            await erase.erase(tx, core, tenant_id, user, by=by)
             return merged
     raise Conflict("The user's facts keep changing; try again.", code="busy", retry_after=1)
 
@@ -178,12 +191,14 @@ async def _carry_out(move: _Move, parts: Sequence[Prepared], account: User, into
     for part in parts:
         await _decide(move, part, decided)
         await spend(tx, target.tenant_id, part.usage)
+    await _hide(move)
     sessions = await _move_sessions(move)
     await _copy(move, Fact, lambda row: _moved_fact(move, row))
     for table in (Evidence, FactVerdict, FactEvent):
         await _copy(move, table, lambda row: _of_moved_fact(move, row))
     await _copy(move, Unlearned, lambda _: {})
-    await _copy(move, IncognitoSession, lambda _: {})
+    await _copy(move, ForgettingEntry, lambda row: _of_moved_fact(move, row))
+    files_moved, files_refused = await _move_files(move)
     await _record(move, parts, decided)
     await drop_frozen(tx, account)
     await defer_embed(tx, target, now(tx) + EMBED_AGAIN_AFTER)
@@ -194,6 +209,8 @@ async def _carry_out(move: _Move, parts: Sequence[Prepared], account: User, into
         facts_superseded=len(decided.ended) + len(decided.history),
         facts_quarantined=len(decided.quarantined),
         sessions_moved=sessions,
+        files_moved=files_moved,
+        files_refused=files_refused,
     )
 
 
@@ -206,15 +223,20 @@ async def _decide(move: _Move, part: Prepared, decided: Plan) -> None:
     gone = [(p.id, successor, until) for p, successor, until in some.history]
     # What repeats a fact of the account is kept behind it; its evidence goes there afterwards.
     gone += [(p.id, older, at) for older, p in some.confirmed]
-    for old, successor, until in [*gone, *some.ended, *some.relinked]:
+    for old, successor, until in [*gone, *some.ended]:
         if old in fates:
             fates[old] = {"superseded_at": at, "superseded_by": successor, "valid_to": until}
         else:
             await end(move.tx, move.target, old, successor, at=at, until=until)
+    for old, successor, until in some.relinked:
+        if old in fates:
+            fates[old] = {"superseded_at": at, "superseded_by": successor, "valid_to": until}
+        else:
+            await relink(move.tx, move.target, old, successor, until)
     for held in some.quarantined:
         fates[held.id] = {"quarantined_at": at, "quarantine_reason": held.quarantine}
     move.fates |= fates
-    for name in ("added", "history", "confirmed", "ended", "quarantined", "rulings"):
+    for name in ("added", "history", "confirmed", "ended", "relinked", "quarantined", "rulings"):
         getattr(decided, name).extend(getattr(some, name))
 
 
@@ -240,6 +262,24 @@ def _of_moved_fact(move: _Move, row: Mapping[str, Any]) -> dict[str, Any] | None
     return {"session_id": move.sessions.get(session, session)} if session else {}
 
 
+async def _move_files(move: _Move) -> tuple[int, int]:
+    """Move the memory tool's files, and tell how many could and could not be.
+
+    On the same path the account's own stays; directories are not counted.
+    """
+    files = func.count(MemoryFile.content)
+    theirs = await move.tx.scalar(_rows(move.source, MemoryFile, files)) or 0
+    before = await move.tx.scalar(_rows(move.target, MemoryFile, files)) or 0
+    found = await move.tx.stream(
+        _rows(move.source, MemoryFile, *MemoryFile.__table__.c).order_by(MemoryFile.path),
+        execution_options={"yield_per": _FILES_TOGETHER},
+    )
+    async for rows in found.mappings().partitions():
+        await bring(move.tx, move.target, [dict(row) for row in rows])
+    moved = (await move.tx.scalar(_rows(move.target, MemoryFile, files)) or 0) - before
+    return moved, theirs - moved
+
+
 async def _record(move: _Move, parts: Sequence[Prepared], decided: Plan) -> None:
     """Keep verdicts and events, and let what repeats go into what it repeats."""
     tx, target = move.tx, move.target
@@ -256,6 +296,7 @@ async def _record(move: _Move, parts: Sequence[Prepared], decided: Plan) -> None
     )
     events = [(fact_id, "moved") for fact_id in sorted(come)]
     events += [(old, "superseded") for old, *_ in decided.ended]
+    events += [(old, "relinked") for old, *_ in decided.relinked]
     await record_events(tx, target, events, move.by)
     for older, proposal in decided.confirmed:
         await merge(tx, target, proposal, older, move.by)
@@ -264,6 +305,16 @@ async def _record(move: _Move, parts: Sequence[Prepared], decided: Plan) -> None
         if proposal.id in again:
             at = now(tx) + move.core.patience.retry
             await defer_rejudge(tx, target, proposal.id, at)
+
+
+async def _hide(move: _Move) -> None:
+    """Let the account's sessions go that were incognito for the old id: they are for good."""
+    tx, target = move.tx, move.target
+    await _copy(move, IncognitoSession, lambda _: {})
+    digests = set(await tx.scalars(_rows(move.source, IncognitoSession, IncognitoSession.digest)))
+    for row in (await tx.scalars(_rows(target, Session, Session))).all() if digests else ():
+        if incognito_digest(move.core, target.tenant_id, row.external_id) in digests:
+            await leave_no_trace(tx, target, row)
 
 
 async def _move_sessions(move: _Move) -> int:
@@ -278,11 +329,15 @@ async def _move_sessions(move: _Move) -> int:
         if digest in digests:
             move.hidden.add(names[digests[digest]])
     there = _rows(move.target, Session, Session.external_id, Session.id, Session.user_turns)
+    last = func.max(Message.position)
+    ends = _rows(move.target, Message, Message.session_id, last).group_by(Message.session_id)
+    end_of = {row[0]: row[1] for row in await tx.execute(ends)}
     base: dict[UUID, int] = {}
     for row in await tx.execute(there):
         if row.external_id in names:
             move.sessions[names[row.external_id]] = row.id
-            base[names[row.external_id]] = row.user_turns
+            # Positions may be ahead of the count, where turns were imported.
+            base[names[row.external_id]] = max(row.user_turns, end_of.get(row.id, 0))
     apart = move.hidden | set(move.sessions)
     await _copy(move, Session, lambda row: None if row["id"] in apart else {})
     await _copy(move, SeenMessage, lambda row: None if row["session_id"] in apart else {})
@@ -332,6 +387,9 @@ async def _copy(move: _Move, table: Any, change: Change) -> None:
         execution_options={"yield_per": _TOGETHER},
     )
     connection = await move.tx.connection()
+    statement = insert(table)
+    if table in _OF_BOTH:
+        statement = statement.on_conflict_do_nothing()
     async for rows in found.mappings().partitions():
         moved = [
             {**row, "user_id": move.target.user_id, **changed}
@@ -339,16 +397,4 @@ async def _copy(move: _Move, table: Any, change: Change) -> None:
             if (changed := change(dict(row))) is not None
         ]
         if moved:
-            await connection.execute(insert(table).on_conflict_do_nothing(), moved)
-
-
-async def _erase(tx: AsyncSession, core: Core, source: Scope, user: str) -> None:
-    """Erase what is left of the old id."""
-    await forget_answers(tx, source.tenant_id, user_id=source.user_id)
-    for table in (UserDirectory, User):
-        await tx.execute(
-            delete(table).where(
-                table.tenant_id == source.tenant_id, table.user_id == source.user_id
-            )
-        )
-    core.people.pop((source.tenant_id, user), None)
+            await connection.execute(statement, moved)

@@ -1,11 +1,14 @@
 """A person's live facts as this process last read them, ready to be ranked without the database.
 
 Recall takes the facts along only when the user's revision has moved since; whoever locks a user's
-row to change something moves it. So a mirror is never served stale, and a person who is asked
-about again costs the database one row.
+row to change something moves it. So what the service changed is never served stale, and a person
+who is asked about again costs the database one row.
 """
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final
 from uuid import UUID
 
@@ -28,35 +31,42 @@ and (expires_at is null or expires_at > now())
 KEPT_FOR: Final = 60
 """Seconds: an operator's change by hand, which moves no revision, is seen after that."""
 
-_CHUNK: Final = 256
-"""Rows widened at a time: half a megabyte stays in the processor's cache."""
+MOST_FACTS: Final = 20_000
+"""Of a person with more, which only an import or a program can bring about, the always-on ones and
+the newest are ranked: reading all of them would take longer than a recall may."""
+
+_MANY: Final = 1_000
+"""Facts of which a mirror is built on a thread: others would wait for a tenth of a second."""
+
+_AT_ONCE: Final = 24_000
+"""Numbers widened at a time: few enough to stay in the processor's cache, and for the allocator to
+keep their place instead of asking the system for it each time."""
 
 # In the one trip of a recall, so it must answer "nothing new" without touching a fact. Columns are
-# sent as the blobs that they are kept as: one row of twelve is read ten times faster than hundreds.
-# Vectors come of one embedder alone: of the previous one as long as the person has any of it.
+# sent as the bytes that they are kept as. Somebody without facts has one row of nulls. Vectors come
+# of one embedder alone: of the previous one as long as the person has any of it.
 _NEWER: Final = trip.statement(f"""
-select u.revision, s.model, f.* from memory_user u cross join lateral (
+select u.revision, s.model, uuid_send(f.id), f.text, f.kind, f.pinned, f.source = 'mcp',
+       f.guard_version, timestamptz_send(f.created_at), timestamptz_send(f.last_confirmed_at),
+       coalesce(f.expires_at, 'infinity')::text, f.confirmations,
+       case when f.embedding_model = s.model then halfvec_send(f.embedding) end,
+       array_to_string(tsvector_to_array(f.words), ' ')
+from memory_user u
+cross join lateral (
   select case when %(previous)s::text is not null
       and exists (select from memory_fact p
                   where p.tenant_id = u.tenant_id and p.user_id = u.user_id
                     and p.embedding_model = %(previous)s)
     then %(previous)s else %(model)s::text end as model
-) as s cross join lateral (
-  select coalesce(string_agg(uuid_send(id), ''), ''), coalesce(array_agg(text), '{{}}'),
-         coalesce(array_agg(kind), '{{}}'), coalesce(array_agg(pinned), '{{}}'),
-         coalesce(array_agg(source = 'mcp'), '{{}}'), coalesce(array_agg(guard_version), '{{}}'),
-         coalesce(string_agg(timestamptz_send(created_at), ''), ''),
-         coalesce(string_agg(timestamptz_send(last_confirmed_at), ''), ''),
-         coalesce(string_agg(timestamptz_send(coalesce(expires_at, 'infinity')), ''), ''),
-         coalesce(array_agg(confirmations), '{{}}'),
-         coalesce(array_agg(coalesce(embedding_model = s.model, false)), '{{}}'),
-         string_agg(halfvec_send(embedding), '') filter (where embedding_model = s.model),
-         coalesce(string_agg(array_to_string(tsvector_to_array(words), ' '), E'\\n'), '')
-  from (select * from memory_fact m
-        where m.tenant_id = u.tenant_id and m.user_id = u.user_id and {LIVE}
-        order by created_at, id) as live
-) as f
-where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s and u.revision <> %(known)s::integer
+) as s
+left join lateral (
+  select * from memory_fact m
+  where m.tenant_id = u.tenant_id and m.user_id = u.user_id and {LIVE}
+  order by pinned or kind in ('constraint', 'profile') desc, created_at desc, id
+  limit {MOST_FACTS}
+) as f on true
+where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
+  and (u.revision <> %(known)s::integer or now() >= %(until)s::timestamptz)
 """)  # noqa: S608 - the text put in is a constant
 
 
@@ -65,19 +75,20 @@ class Mirror:
     """Facts by age, column by column; times in microseconds since 2000, as Postgres counts."""
 
     revision: int
+    until: str
+    """When the first of the facts expires: then all are read anew."""
     model: str
     """The embedder whose vectors are here."""
-    ids: bytes
-    texts: list[str]
-    kinds: list[Kind]
-    pinned: NDArray[np.bool_]
-    standing: NDArray[np.intp]
-    """Places of the facts that are always on, in their order of print."""
-    guard_versions: NDArray[np.int32]
+    ids: Sequence[bytes]
+    texts: Sequence[str]
+    kinds: Sequence[Kind]
+    pinned: Sequence[bool]
+    guard_versions: Sequence[int]
     created_at: NDArray[np.int64]
     last_confirmed_at: NDArray[np.int64]
-    expires_at: NDArray[np.int64]
     confirmations: NDArray[np.int32]
+    standing: Sequence[int]
+    """Places of the facts that are always on, in their order of print."""
     has_vector: NDArray[np.bool_]
     halves: NDArray[np.int16]
     """The bits of the vectors' half-precision numbers, one row a fact that has one."""
@@ -85,6 +96,8 @@ class Mirror:
     words: NDArray[np.int64]
     """Hashes of all words of all facts, in order, beside the place of the fact that has it."""
     owners: NDArray[np.int32]
+    shown: dict[tuple[Tier, int], Row] = field(default_factory=dict)
+    """Rows without a score, once they were asked for."""
 
     def __len__(self) -> int:
         """Count the facts."""
@@ -93,32 +106,26 @@ class Mirror:
     @property
     def size(self) -> int:
         """Estimate the bytes in memory."""
-        per_fact = sum(len(text) + 160 for text in self.texts)
+        per_fact = sum(len(text) + 260 for text in self.texts)
         return 2_000 + per_fact + self.halves.nbytes + self.words.nbytes + self.owners.nbytes
 
-    def row(
-        self,
-        tier: Tier,
-        place: int,
-        eligible: int,
-        *,
-        is_standing: bool = False,
-        score: float | None = None,
-    ) -> Row:
-        """Give a fact as a row of a tier."""
-        digits = self.ids[16 * place : 16 * place + 16].hex()
-        return Row(
-            tier,
-            f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}",
-            self.texts[place],
-            self.kinds[place],
-            bool(self.pinned[place]),
-            int(self.created_at[place]),
-            int(self.guard_versions[place]),
-            is_standing,
-            score,
-            eligible,
-        )
+    def row(self, tier: Tier, place: int, eligible: int, *, is_standing: bool) -> Row:
+        """Give a fact as a row of a tier, without a score."""
+        row = self.shown.get((tier, place))
+        if row is None:
+            row = self.shown[tier, place] = Row(
+                tier,
+                str(UUID(bytes=self.ids[place])),
+                self.texts[place],
+                self.kinds[place],
+                self.pinned[place],
+                int(self.created_at[place]),
+                self.guard_versions[place],
+                is_standing,
+                None,
+                eligible,
+            )
+        return row
 
     def likeness(self, vectors: list[Vector]) -> NDArray[np.float64]:
         """Give each fact's cosine with the nearest of the vectors; NaN for one without a vector.
@@ -129,12 +136,11 @@ class Mirror:
         if not vectors or not len(self.halves):
             return found
         asked = [_as_stored(vector) for vector in vectors]
-        near = np.empty(len(self.halves), np.float32)
-        for start in range(0, len(self.halves), _CHUNK):
-            wide = _widened(self.halves[start : start + _CHUNK])
-            scores = [np.vecdot(wide, vector) for vector in asked]
-            near[start : start + _CHUNK] = scores[0] if len(scores) == 1 else np.max(scores, axis=0)
-        found[self.has_vector] = near / self.norms
+        near = [
+            np.max([np.vecdot(wide, vector) for vector in asked], axis=0)
+            for wide in _slices(self.halves)
+        ]
+        found[self.has_vector] = np.concatenate(near) / self.norms
         return found
 
     def common_words(self, words: list[str]) -> NDArray[np.intp]:
@@ -146,6 +152,13 @@ class Mirror:
         if not hits:
             return np.zeros(len(self), np.intp)
         return np.bincount(np.concatenate(hits), minlength=len(self))
+
+
+def _slices(halves: NDArray[np.int16]) -> Iterator[NDArray[np.float32]]:
+    """Give the vectors in single precision, some at a time."""
+    rows = max(1, _AT_ONCE // max(1, halves.shape[1]))
+    for start in range(0, len(halves), rows):
+        yield _widened(halves[start : start + rows])
 
 
 def _as_stored(vector: Vector) -> NDArray[np.float32]:
@@ -177,9 +190,15 @@ def newer_than(
 
     Of vectors those of the previous embedder come along where there are any, else of `model`.
     """
-    revision = known.revision if known else -1
+    revision, until = (known.revision, known.until) if known else (-1, "infinity")
     values = {"tenant": scope.tenant_id, "user_id": scope.user_id}
-    return _NEWER, {**values, "model": model, "previous": previous, "known": revision}
+    return _NEWER, {
+        **values,
+        "model": model,
+        "previous": previous,
+        "known": revision,
+        "until": until,
+    }
 
 
 class Mirrors:
@@ -193,9 +212,10 @@ class Mirrors:
         kept = self._kept.get(user_id)
         return kept if kept is not None and kept.model in {model, previous} else None
 
-    def learn(self, user_id: UUID, newer: trip.Row) -> Mirror:
+    async def learn(self, user_id: UUID, newer: Sequence[trip.Row]) -> Mirror:
         """Keep what the answer to `newer_than` says, and give it."""
-        mirror = _mirror(newer)
+        is_large = len(newer) > _MANY
+        mirror = await asyncio.to_thread(_mirror, newer) if is_large else _mirror(newer)
         if mirror.size <= self._kept.maxsize:
             self._kept[user_id] = mirror
         return mirror
@@ -204,63 +224,86 @@ class Mirrors:
         """Forget a user's facts."""
         self._kept.pop(user_id, None)
 
+    def clear(self) -> None:
+        """Forget everybody's facts."""
+        self._kept.clear()
+
+    def expire(self) -> None:
+        """Let go of what is past its time, though nobody asks."""
+        self._kept.expire()
+
 
 def _size(mirror: Mirror) -> int:
     return mirror.size
 
 
-def _mirror(row: trip.Row) -> Mirror:
-    (revision, model, ids, texts, kinds, pinned, is_model, guards, created, confirmed, expires,
-     confirmations, has_vector, embeddings, words) = row  # fmt: skip
-    is_pinned = np.array(pinned, np.bool_)
-    order = [
-        (0 if pin else 1 if kind == "constraint" else 2)
-        if not is_mcp and (pin or kind in {"constraint", "profile"})
-        else 3
-        for pin, kind, is_mcp in zip(pinned, kinds, is_model, strict=True)
-    ]
-    places = np.argsort(np.array(order, np.int8), kind="stable")
-    halves = _halves(embeddings, sum(has_vector))
-    hashes, owners = _index(words, len(texts))
+def _mirror(rows: Sequence[trip.Row]) -> Mirror:
+    revision, model = rows[0][:2]
+    known = sorted((row[2:] for row in rows if row[2] is not None), key=_AGE)
+    (ids, texts, kinds, pinned, of_model, guards, created, confirmed, expires, confirmations,
+     vectors, words) = zip(*known, strict=True) if known else ((),) * 12  # fmt: skip
+    order = np.fromiter(map(_rank, kinds, pinned, of_model), np.int8, len(known))
+    halves = _halves([vector for vector in vectors if vector is not None])
+    hashes, owners = _index(words)
     return Mirror(
         revision=revision,
+        until=min(expires, default="infinity"),
         model=model,
         ids=ids,
         texts=texts,
         kinds=kinds,
-        pinned=is_pinned,
-        standing=places[: sum(place < 3 for place in order)],
-        guard_versions=np.array(guards, np.int32),
+        pinned=pinned,
+        guard_versions=guards,
         created_at=_times(created),
         last_confirmed_at=_times(confirmed),
-        expires_at=_times(expires),
+        standing=[
+            place for place in np.argsort(order, kind="stable").tolist() if order[place] < _NEVER_ON
+        ],
         confirmations=np.array(confirmations, np.int32),
-        has_vector=np.array(has_vector, np.bool_),
+        has_vector=np.array([vector is not None for vector in vectors], np.bool_),
         halves=halves,
-        norms=np.array([np.linalg.norm(_widened(half)) for half in halves], np.float32),
+        norms=np.concatenate([_norms(wide) for wide in _slices(halves)] or [_NONE]),
         words=hashes,
         owners=owners,
     )
 
 
-def _times(sent: bytes) -> NDArray[np.int64]:
-    return np.frombuffer(sent, ">i8").astype(np.int64)
+_AGE: Final = itemgetter(6, 0)
+"""Creation, then id, both as bytes that sort as they should."""
+_NEVER_ON: Final = 3
+_NONE: Final = np.empty(0, np.float32)
 
 
-def _halves(sent: bytes | None, count: int) -> NDArray[np.int16]:
+def _rank(kind: Kind, pinned: bool, of_model: bool) -> int:  # noqa: FBT001 - columns of a row
+    """Give the class of a fact that is always on: pinned, constraint, profile, or none."""
+    if of_model or not (pinned or kind in {"constraint", "profile"}):
+        return _NEVER_ON
+    return 0 if pinned else 1 if kind == "constraint" else 2
+
+
+def _times(sent: Iterable[bytes]) -> NDArray[np.int64]:
+    return np.frombuffer(b"".join(sent), ">i8").astype(np.int64)
+
+
+def _halves(sent: Sequence[bytes]) -> NDArray[np.int16]:
     """Read vectors as `halfvec_send` writes them: a length, a zero, the numbers, all big-endian."""
     if not sent:
         return np.empty((0, 0), np.int16)
-    return np.frombuffer(sent, ">i2").reshape(count, -1)[:, 2:].astype(np.int16)
+    return np.frombuffer(b"".join(sent), ">i2").reshape(len(sent), -1)[:, 2:].astype(np.int16)
 
 
-def _index(lines: str, count: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    own = [line.split() for line in lines.split("\n")] if count else []
+def _norms(wide: NDArray[np.float32]) -> NDArray[np.float32]:
+    norms: NDArray[np.float32] = np.sqrt(np.vecdot(wide, wide))
+    return norms
+
+
+def _index(words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    own = [found.split() for found in words]
     hashes = np.array([hash(word) for found in own for word in found], np.int64)
-    owners = np.repeat(np.arange(count, dtype=np.int32), [len(found) for found in own])
+    owners = np.repeat(np.arange(len(own), dtype=np.int32), [len(found) for found in own])
     order = np.argsort(hashes, kind="stable")
     return hashes[order], owners[order]
 
 
-EMPTY: Final = _mirror((0, "", b"", [], [], [], [], [], b"", b"", b"", [], [], None, ""))
+EMPTY: Final = _mirror([(0, "", *(None,) * 12)])
 """Of somebody without facts, or unseen."""

@@ -20,7 +20,7 @@ from app.db import Scope, now
 from app.errors import Gone, Unauthorized
 from app.memory import audit_log
 from app.memory.core import Core
-from app.memory.users import ensure_user
+from app.memory.users import ensure_user, lock_user
 from app.models import PageLink, PageSession, UserDirectory
 
 LONGEST: Final = timedelta(minutes=15)
@@ -79,6 +79,9 @@ async def consume_link(core: Core, token: str) -> tuple[str, Visit]:
     except ValueError:
         raise _spent() from None
     async with core.db.tenant(scope.tenant_id) as tx:
+        # The user's row before the link's, as an erasure locks them: else the two could deadlock.
+        if await lock_user(tx, scope, exclusive=False) is None:
+            raise _spent()
         spent = await tx.scalar(
             delete(PageLink)
             .where(
@@ -120,6 +123,22 @@ async def find_page_session(core: Core, cookie: str) -> Visit:
         if expires_at is None:
             raise _closed()
         return Visit(scope, await _name(tx, scope), expires_at)
+
+
+async def end_page_session(core: Core, cookie: str) -> None:
+    """End a session, as when somebody signs out; one that is over already is fine."""
+    try:
+        scope, digest = _parse(cookie)
+    except ValueError:
+        return
+    async with core.db.tenant(scope.tenant_id) as tx:
+        await tx.execute(
+            delete(PageSession).where(
+                PageSession.tenant_id == scope.tenant_id,
+                PageSession.user_id == scope.user_id,
+                PageSession.digest == digest,
+            )
+        )
 
 
 async def expire(tx: AsyncSession, tenant_id: UUID) -> None:

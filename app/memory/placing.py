@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import ARRAY, Select, Text, bindparam, func, insert, or_, select, update
+from sqlalchemy import ARRAY, Select, Text, bindparam, func, insert, or_, select, true, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -19,14 +19,18 @@ from app.db import Scope
 from app.memory import guard
 from app.memory.chains import successors
 from app.memory.core import Core, incognito_digest
+from app.memory.file_text import MAX_ENTRIES
+from app.memory.files import bring
 from app.memory.ingest import message_digest, resume
 from app.memory.learn import live, unlearned_digests
+from app.memory.write import STORED, record_events
 from app.models import (
     Evidence,
     Fact,
     FactEvent,
     FactVerdict,
     IncognitoSession,
+    MemoryFile,
     Message,
     SeenMessage,
     Session,
@@ -35,6 +39,7 @@ from app.models import (
 from app.rules import is_single_valued
 from app.text import fingerprint, words
 
+_TOGETHER: Final = 1_000
 _LIVE: Final = ("superseded_at", "quarantined_at", "forgotten_at")
 _FACT: Final = insert(Fact).values(
     words=func.array_to_tsvector(bindparam("lexemes", type_=ARRAY(Text)))
@@ -51,7 +56,7 @@ _TIE: Final = (
 _SAME: Final[dict[type, tuple[str, ...]]] = {
     Evidence: ("fact_id", "session_id", "message_id", "quote", "said_at"),
     FactVerdict: ("old_id", "new_id", "verdict", "at"),
-    FactEvent: ("fact_id", "at", "what", "by"),
+    FactEvent: ("fact_id", "at", "n", "what", "by"),
 }
 """By what two rows of a table are the same, whatever their ids."""
 
@@ -69,11 +74,12 @@ class Placing:
     """What one import has written so far, and which of the file's facts is which here."""
 
     def __init__(
-        self, tx: AsyncSession, core: Core, scope: Scope, refused: Collection[UUID]
+        self, tx: AsyncSession, core: Core, scope: Scope, refused: Collection[UUID], by: str
     ) -> None:
         self._tx = tx
         self._core = core
         self._scope = scope
+        self._by = by
         self._owner = {"tenant_id": scope.tenant_id, "user_id": scope.user_id}
         self._sessions: dict[str, UUID] = {}
         self._fresh: set[UUID] = set()
@@ -94,6 +100,9 @@ class Placing:
             await self._place_turns(records)
         elif table is Fact:
             await self._place_facts(records)
+        elif table is MemoryFile:
+            files = [record.columns for record in records]
+            self.rejected += await bring(self._tx, self._scope, files, most=MAX_ENTRIES)
         else:
             await self._place_details(table, records)
 
@@ -113,8 +122,35 @@ class Placing:
         ]
         if ties:
             await (await self._tx.connection()).execute(_TIE, ties)
+        added = sorted(self.added)
+        for start in range(0, len(added), _TOGETHER):
+            await self._date(added[start : start + _TOGETHER])
         for session_id in self._woken:
             await resume(self._tx, self._core, self._scope, session_id)
+
+    async def _date(self, added: Sequence[UUID]) -> None:
+        """Append an event to facts that came in without one of the state that they are in now."""
+        newest = (
+            self._mine(FactEvent, FactEvent.status, FactEvent.valid_to, FactEvent.expires_at)
+            .where(FactEvent.fact_id == Fact.id)
+            .order_by(FactEvent.at.desc(), FactEvent.n.desc())
+            .limit(1)
+            .lateral("newest")
+        )
+        undated = (
+            self._mine(Fact, Fact.id)
+            .outerjoin(newest, true())
+            .where(
+                Fact.id.in_(added),
+                or_(
+                    newest.c.status.is_distinct_from(STORED),
+                    newest.c.valid_to.is_distinct_from(Fact.valid_to),
+                    newest.c.expires_at.is_distinct_from(Fact.expires_at),
+                ),
+            )
+        )
+        events = [(fact_id, "imported") for fact_id in await self._tx.scalars(undated)]
+        await record_events(self._tx, self._scope, events, self._by)
 
     def _mine(self, table: Any, *columns: Any) -> Select[Any]:
         return select(*columns).where(
@@ -324,8 +360,11 @@ class Placing:
                 row[name] = self._facts.get(row[name])
                 if row[name] is None:
                     return None
+        if table is FactEvent and row["fact_id"] not in self.added:
+            return None  # what is there has a history of its own, which tells how it stands
         if table is Evidence:
             row["session_id"] = self._sessions.get(str(record.session))
+            row["merged_from"] = self._facts.get(row["merged_from"])
         return row
 
     async def _insert(self, table: Any, rows: Sequence[dict[str, Any]]) -> None:

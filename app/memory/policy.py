@@ -9,6 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.db import now
 from app.durations import format_duration, parse_duration
 from app.memory import audit_log
 from app.memory.guard import DEFAULT_BLOCKED
@@ -17,6 +18,8 @@ from app.models import Tenant, TenantPolicy
 if TYPE_CHECKING:
     from app.memory.core import Core
 
+Forgetting = Literal["dry_run", "enforce"]
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -24,10 +27,17 @@ class Policy:
 
     session_silence: timedelta = timedelta(minutes=30)
     session_cap: timedelta = timedelta(hours=8)
-    max_facts_per_user: int = 500
+    max_facts_per_user: int | None = 500
     max_facts_per_day: int = 50
     turn_retention: timedelta = timedelta(0)
     """How long a turn is kept once it is extracted; zero: it is deleted at once."""
+    superseded_retention: timedelta | None = None
+    goal_expiry: timedelta | None = timedelta(days=90)
+    unrecalled_expiry: timedelta | None = timedelta(days=60)
+    forgotten_retention: timedelta | None = timedelta(days=30)
+    """How long a forgotten fact can be restored. Of all rules of forgetting, None turns one off."""
+    forgetting: Forgetting | None = None
+    """None: a dry run while the tenant is young, see `forgetting_of`."""
     blocked_categories: tuple[str, ...] = tuple(sorted(DEFAULT_BLOCKED))
     default_memory: Literal["on", "paused"] = "on"
     extraction_instructions: str | None = None
@@ -35,6 +45,7 @@ class Policy:
     model: str | None = None
     prompt_version: str | None = None
     audit_retention: timedelta = timedelta(days=365)
+    recall_log_retention: timedelta = timedelta(days=30)
     monthly_token_budget: int | None = None
     """Input and output tokens of a calendar month; then sessions wait."""
 
@@ -46,8 +57,14 @@ class Policy:
 
 SESSION_MAX_TURNS: Final = 500
 SESSION_MAX_CHARACTERS: Final = 100_000
+TRIAL: Final = timedelta(days=30)
+"""A new tenant's time of dry runs, unless its policy says otherwise."""
+
 MAX_ATTEMPTS: Final = 5
 """Tries of a session whose extraction fails or crashes; then it is `failed`."""
+
+
+_DURATIONS: Final = frozenset(spec.name for spec in fields(Policy) if "timedelta" in str(spec.type))
 
 
 async def policy_of(tx: AsyncSession, core: "Core", tenant_id: UUID) -> Policy:
@@ -59,6 +76,14 @@ async def policy_of(tx: AsyncSession, core: "Core", tenant_id: UUID) -> Policy:
         )
         known = core.policies[tenant_id] = _read(stored or {})
     return known
+
+
+async def forgetting_of(tx: AsyncSession, tenant_id: UUID, policy: Policy) -> Forgetting:
+    """Tell whether forgetting forgets, or only logs what it would."""
+    if policy.forgetting is not None:
+        return policy.forgetting
+    born = await tx.scalar(select(Tenant.created_at).where(Tenant.id == tenant_id))
+    return "dry_run" if born is None or now(tx) < born + TRIAL else "enforce"
 
 
 async def lock_policy(tx: AsyncSession, core: "Core", tenant_id: UUID) -> Policy:
@@ -99,7 +124,7 @@ def _read(stored: dict[str, Any]) -> Policy:
     for spec in fields(Policy):
         if spec.name in stored:
             value = stored[spec.name]
-            if isinstance(spec.default, timedelta):
+            if spec.name in _DURATIONS and value is not None:
                 value = parse_duration(value)
             values[spec.name] = tuple(value) if isinstance(value, list) else value
     return Policy(**values)

@@ -133,32 +133,34 @@ def _percent_rank(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def recalled(
-    facts: Mirror, shared: Mirror, at: int, query: tuple[Sequence[Vector], str, float] | None
+    facts: Mirror, shared: Mirror, query: tuple[Sequence[Vector], str, float] | None
 ) -> list[Row]:
     """Give the rows of all tiers, best first in each, as `selection.select` takes them.
 
-    `at` is the database's time; `query` holds vectors, message and the embedder's floor.
+    `query` holds vectors, message and the embedder's floor.
 
     Facts checked by an older guard may turn out unfit, so there are spare rows for them.
     `eligible` counts the tier's own facts, shown or not; those that overflowed the always-on tier
     are its own even where the message matched them.
     """
-    holds = facts.expires_at > at
-    standing = [place for place in facts.standing.tolist() if holds[place]]
-    spare = min(int(np.count_nonzero(facts.guard_versions[holds] < guard.VERSION)), MOST_SPARE)
-    shown = standing[: CAPS["always_on"] + spare]
-    own = [place for place, holds in enumerate((shared.expires_at > at).tolist()) if holds]
+    standing = facts.standing
+    spare = min(sum(version < guard.VERSION for version in facts.guard_versions), MOST_SPARE)
     found = [
-        shared.row("organization", place, len(own)) for place in own[: 2 * CAPS["organization"]]
+        shared.row("organization", place, len(shared), is_standing=False)
+        for place in range(min(len(shared), 2 * CAPS["organization"]))
     ]
-    found += [facts.row("always_on", place, len(standing), is_standing=True) for place in shown]
+    found += [
+        facts.row("always_on", place, len(standing), is_standing=True)
+        for place in standing[: CAPS["always_on"] + spare]
+    ]
     if query is None:
         return found
-    holds[shown[: CAPS["always_on"]]] = False
-    matched = matches(facts, *query, among=holds)
+    among = np.ones(len(facts), np.bool_)
+    among[list(standing[: CAPS["always_on"]])] = False
+    matched = matches(facts, *query, among=among)
     overflowed = set(standing)
     eligible = sum(match.place not in overflowed for match in matched)
-    return found + [
-        facts.row("similarity", place, eligible, is_standing=place in overflowed, score=score)
-        for place, score in matched[: CAPS["similarity"] + spare]
-    ]
+    for place, score in matched[: CAPS["similarity"] + spare]:
+        row = facts.row("similarity", place, 0, is_standing=place in overflowed)
+        found.append(row._replace(score=score, eligible=eligible))
+    return found

@@ -7,6 +7,7 @@ the conversation.
 """
 
 import asyncio
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ import psycopg
 from psycopg_pool import PoolTimeout
 from pydantic_core import to_json
 
+from app import metrics
 from app.db import Scope
 from app.embeddings import Embedder, EmbedderError, Vector, sentences
 from app.memory import ranking
@@ -56,8 +58,7 @@ select u.memory, u.epoch, coalesce(o.epoch, 0),
                             and i.digest = %(digest)s)),
        exists (select from incognito_session i
                where i.tenant_id = u.tenant_id and i.user_id = u.user_id
-                 and i.digest = %(digest)s),
-       timestamptz_send(now())
+                 and i.digest = %(digest)s)
 from memory_user u
 left join memory_user o on o.tenant_id = u.tenant_id and o.user_id = u.tenant_id
 where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
@@ -72,6 +73,9 @@ select u.tenant_id, u.user_id, %(session)s::text, u.epoch, %(organization_epoch)
        %(answer)s::jsonb
 from memory_user u
 where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s and u.epoch = %(epoch)s
+  and not exists (select from incognito_session i
+                  where i.tenant_id = u.tenant_id and i.user_id = u.user_id
+                    and i.digest = %(digest)s)
 for key share
 on conflict (tenant_id, user_id, session) do update
 set (epoch, organization_epoch, answer, created_at) = (
@@ -105,7 +109,6 @@ class _State(NamedTuple):
     name: str | None
     frozen: dict[str, Any] | None
     is_incognito: bool
-    at: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,7 @@ async def recall(core: Core, tenant_id: UUID, user: str, question: Question) -> 
         answer = await _answer(core, scope, question)
         if answer is not None:
             core.recalls.note(core.db, _line(scope, answer))
+            metrics.recalled(answer.degraded or ("frozen" if answer.frozen else "fresh"))
             return answer
         core.people.pop((tenant_id, user), None)
         core.mirrors.drop(user_id)
@@ -151,11 +155,13 @@ async def _answer(core: Core, scope: Scope, question: Question) -> Recall | None
     """Answer for a person; None when there is no such person any more."""
     session = (scope.user_id, question.session)
     if session in core.frozen_sessions and not question.refresh:
-        state = await _state(core, scope, question)
+        with _stage("read"):
+            state = await _state(core, scope, question)
         if state is None or (settled := _settled(state)) is not None:
             return settled if state else None
         core.frozen_sessions.discard(session)
-    state, facts, shared = await _read(core, scope, question)
+    with _stage("read"):
+        state, facts, shared = await _read(core, scope, question)
     if state is None:
         return None
     if (settled := _settled(state)) is not None:
@@ -163,12 +169,30 @@ async def _answer(core: Core, scope: Scope, question: Question) -> Recall | None
             core.frozen_sessions.add(session)
         return settled
     embedder = embedder_named(core, facts.model)
-    search = await embed(core, embedder, question.query, state.name)
-    answer = _selected(facts, shared, state, search, embedder.recall_floor, question)
+    with _stage("embed"):
+        search = await embed(core, embedder, question.query, state.name)
+    with _stage("rank"):
+        answer = _selected(facts, shared, state, search, embedder.recall_floor, question)
     if question.session is None or search.degraded is not None or state.is_incognito:
         return answer
     core.frozen_sessions.add(session)
-    return await _freeze(core, scope, question, state, answer)
+    with _stage("freeze"):
+        return await _freeze(core, scope, question, state, answer)
+
+
+class _stage:  # noqa: N801 - read as a function; a generator's would cost three times as much
+    """Time a part of recall."""
+
+    __slots__ = ("_name", "_started")
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        metrics.recall_stage(self._name, time.perf_counter() - self._started)
 
 
 def _line(scope: Scope, answer: Recall) -> Line:
@@ -249,10 +273,10 @@ async def _read(
             for owner, before in zip(owners, known, strict=True)
         ),
     )
-    own, shared = (
-        mirrors.learn(owner, rows[0]) if rows else before or EMPTY
+    own, shared = [
+        await mirrors.learn(owner, rows) if rows else before or EMPTY
         for owner, rows, before in zip(owners, newer, known, strict=True)
-    )
+    ]
     return _State(*states[0]) if states else None, own, shared
 
 
@@ -260,7 +284,7 @@ def _selected(
     facts: Mirror, shared: Mirror, state: _State, search: Search, floor: float, question: Question
 ) -> Recall:
     query = (search.vectors, search.message, floor) if search.message else None
-    rows = ranking.recalled(facts, shared, int.from_bytes(state.at), query)
+    rows = ranking.recalled(facts, shared, query)
     chosen = select(rows, question.token_budget)
     return Recall(
         Lasting.of(chosen),
@@ -278,8 +302,7 @@ async def _freeze(
     What can't be kept is answered all the same: memory is never a dependency.
     """
     values = {
-        "tenant": scope.tenant_id,
-        "user_id": scope.user_id,
+        **_values(core, scope, question),
         "session": question.session,
         "epoch": state.epoch,
         "organization_epoch": state.organization_epoch,

@@ -6,7 +6,7 @@ second. A crash loses those that wait, a clean shutdown none.
 
 import asyncio
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -42,6 +42,16 @@ from json_to_recordset(%(lines)s::json) as l
 where exists (select from memory_user u
               where u.tenant_id = %(tenant)s and u.user_id = l.user_id)
 on conflict do nothing
+""")
+
+# The last of a batch, as with every commit: whoever holds the day's counts waits for no fact.
+_COUNTS: Final = statement("""
+insert into tenant_usage as u (tenant_id, day, name, count)
+select %(tenant)s, c.day, c.name, c.count
+from json_to_recordset(%(counts)s::json) as c (day date, name text, count bigint)
+where exists (select from tenant t where t.id = %(tenant)s)
+order by c.day, c.name
+on conflict (tenant_id, day, name) do update set count = u.count + excluded.count
 """)
 
 # A row that somebody is changing is skipped: this is no reason to wait, and to wait for rows in
@@ -103,6 +113,10 @@ class RecallLog:
         """Drop the lines of a user who is being erased."""
         self._waiting = [line for line in self._waiting if line.scope != scope]
 
+    def forget_tenant(self, tenant_id: UUID) -> None:
+        """Drop the lines of a tenant that is being erased."""
+        self._waiting = [line for line in self._waiting if line.scope.tenant_id != tenant_id]
+
     async def _write_later(self, db: Database) -> None:
         while self._waiting:
             await asyncio.sleep(WRITE_AFTER)
@@ -127,7 +141,7 @@ class RecallLog:
             self._writer.cancel()
         await self.write(db)
 
-    def _calls(self, tenant_id: UUID, lines: Iterable[Line]) -> list[Call]:
+    def _calls(self, tenant_id: UUID, lines: Sequence[Line]) -> list[Call]:
         rows, calls = [], []
         recalled: dict[UUID, set[str]] = defaultdict(set)
         for line in lines:
@@ -145,7 +159,23 @@ class RecallLog:
                 self._recalled_today.add((fact, today))
             if due:
                 calls.append((_RECALLED, _values(tenant_id, owner, due)))
-        return [(_LINES, {"tenant": tenant_id, "lines": json.dumps(rows)}), *calls]
+        return [
+            (_LINES, {"tenant": tenant_id, "lines": json.dumps(rows)}),
+            *calls,
+            (_COUNTS, {"tenant": tenant_id, "counts": json.dumps(_counts(lines))}),
+        ]
+
+
+def _counts(lines: Iterable[Line]) -> list[dict[str, object]]:
+    """Count the recalls of each day (UTC), and of them the degraded ones."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for line in lines:
+        day = line.at.astimezone(UTC).date().isoformat()
+        counts[day, "recalls"] += 1
+        counts[day, "degraded"] += line.degraded is not None
+    return [
+        {"day": day, "name": name, "count": count} for (day, name), count in counts.items() if count
+    ]
 
 
 def _row(line: Line) -> dict[str, object]:

@@ -18,7 +18,7 @@ from app.memory.jobs import defer_rejudge
 from app.memory.learn import live, load_facts, prepare
 from app.memory.policy import policy_of
 from app.memory.reconcile import Known, Plan, Proposal, Ruling, plan
-from app.memory.usage import over_budget, spend
+from app.memory.usage import count, over_budget, spend, spent
 from app.memory.users import drop_frozen, lock_user
 from app.memory.write import Prepared, end, record_events, to_verdict
 from app.models import Evidence, Fact, FactVerdict
@@ -50,12 +50,14 @@ async def rejudge(core: Core, scope: Scope, fact_id: UUID) -> None:
         user = await lock_user(tx, scope)
         if user is None:
             return
-        await spend(tx, scope.tenant_id, prepared.usage)
+        superseded = 0
         if user.memory == "on":
-            await _settle(tx, scope, proposal, prepared, judge)
+            superseded = await _settle(tx, scope, proposal, prepared, judge)
             if scope.is_organization:
                 # Everybody's stable part may hold what gave way.
                 await drop_frozen(tx, user)
+        counts = {**spent(prepared.usage), "facts_superseded": superseded}
+        await count(tx, scope.tenant_id, counts)
 
 
 async def _find(
@@ -135,8 +137,8 @@ async def _put_off(core: Core, scope: Scope, fact_id: UUID, error: ModelError) -
 
 async def _settle(
     tx: AsyncSession, scope: Scope, proposal: Proposal, prepared: Prepared, judge: Judge
-) -> None:
-    """Carry out the verdicts under the user's lock.
+) -> int:
+    """Carry out the verdicts under the user's lock; give how many facts gave way.
 
     Somebody may have been first meanwhile: what is gone or judged by now is left alone.
     """
@@ -149,17 +151,18 @@ async def _settle(
         for fact in await load_facts(tx, scope, live(), Fact.id.in_([proposal.id, *rulings]))
     }
     if facts.pop(proposal.id, None) is None:
-        return
+        return 0
     decided = plan([proposal], facts.values(), lambda old, _: rulings.get(old.id))
     by = f"worker:{judge.name}"
     await keep_rulings(tx, scope, proposal.id, decided, facts, rulings.values())
     if decided.confirmed:
         await merge(tx, scope, proposal, decided.confirmed[0][0], by)
-        return
+        return 0
     ended = [*decided.ended, *((proposal.id, winner, at) for _, winner, at in decided.history)]
     for old, successor, until in ended:
         await end(tx, scope, old, successor, at=now(tx), until=until)
     await record_events(tx, scope, [(old, "superseded") for old, *_ in ended], by)
+    return len(ended)
 
 
 async def keep_rulings(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, tuple_
+from sqlalchemy import delete, func, or_, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Database, Scope
@@ -14,6 +14,7 @@ from app.errors import Conflict, NotFound
 from app.memory import audit_log, cursor
 from app.memory.core import Core
 from app.memory.edit import erase_facts
+from app.memory.idempotency import forget_answers
 from app.memory.ingest import Receipt, named, queue_session, waiting
 from app.memory.users import drop_frozen, find_user, lock_user
 from app.models import Evidence, Fact, Message, SeenMessage, Session
@@ -132,7 +133,7 @@ async def delete_session(
     """Delete a session's turns and the facts that rest on it alone.
 
     What the erased facts had superseded is live again; a running extraction finds nothing to
-    commit.
+    commit; the idempotency keys of its turns answer 410.
     """
     scope, _ = await find_session(tx, tenant_id, user, session)
     person = await lock_user(tx, scope)
@@ -166,7 +167,8 @@ async def delete_session(
             )
         )
     )
-    # A fact that a person wrote or corrected rests on that, not on the conversation.
+    # A fact that a person wrote or corrected rests on that, not on the conversation; of an imported
+    # one only its own conversation tells.
     kept |= set(
         await tx.scalars(
             select(Fact.id).where(
@@ -174,6 +176,7 @@ async def delete_session(
                 Fact.user_id == scope.user_id,
                 Fact.id.in_(touched),
                 Fact.source != "transcript",
+                or_(Fact.source != "import", Fact.source_session_id.is_(None)),
             )
         )
     )
@@ -187,6 +190,7 @@ async def delete_session(
                 table.session_id == row.id,
             )
         )
+    await forget_answers(tx, tenant_id, user_id=scope.user_id, session=row.external_id)
     await tx.delete(row)
     await drop_frozen(tx, person)
     done = SessionReceipt(session, len(touched - kept), len(kept), restored)

@@ -10,20 +10,24 @@ import hmac
 import re
 import secrets
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import ColumnElement, and_, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import SERVICE_ROLE, Database, now
 from app.errors import Conflict, Invalid, NotFound, Unauthorized
-from app.memory import audit_log
+from app.memory import audit_log, cursor
 from app.models import ApiKey, Tenant
 from app.text import one_line
+
+if TYPE_CHECKING:
+    from app.memory.core import Core
 
 SCOPES: Final = ("ingest", "recall", "facts", "privacy", "admin")
 
@@ -60,7 +64,7 @@ def tenant_of(key_id: str) -> UUID:
             raise ValueError
         return UUID(bytes=_unbase62(key_id, _KEY_BYTES)[:16])
     except (ValueError, OverflowError):
-        raise NotFound("There is no such key.") from None
+        raise _no_such_key() from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +95,7 @@ class NewKey:
     key: str = field(repr=False)
     scopes: tuple[str, ...]
     bound_to: str | None
+    created_at: datetime
     expires_at: datetime | None
 
 
@@ -154,21 +159,34 @@ def _is_uuid(value: str) -> bool:
 async def create_key(
     tx: AsyncSession,
     tenant_id: UUID,
-    scopes: tuple[str, ...],
+    scopes: Sequence[str],
     *,
     bound_to: str | None = None,
     expires_in: timedelta | None = None,
     by: str = "cli",
 ) -> NewKey:
     """Create a key in the caller's transaction, for all users or bound to one external user id."""
-    unknown = set(scopes) - set(SCOPES)
-    if unknown or not scopes:
+    if set(scopes) - set(SCOPES) or not scopes:
         raise Invalid(f"Scopes are one or more of: {', '.join(SCOPES)}.")
     if await tx.get(Tenant, tenant_id) is None:
         raise NotFound("There is no such tenant.")
+    made = _add(tx, tenant_id, scopes, bound_to, expires_in)
+    details = {"key": made.id, "scopes": list(scopes)}
+    await audit_log.record(tx, tenant_id, by, "key_created", details=details)
+    return made
+
+
+def _add(
+    tx: AsyncSession,
+    tenant_id: UUID,
+    scopes: Sequence[str],
+    bound_to: str | None,
+    expires_in: timedelta | None,
+) -> NewKey:
     key_id = _base62(tenant_id.bytes + secrets.token_bytes(8), _ID_LENGTH)
     secret = _base62(secrets.token_bytes(_KEY_BYTES), 33)
     body = f"um_{key_id}_{secret}"
+    key = body + _checksum(body)
     expires_at = now(tx) + expires_in if expires_in else None
     tx.add(
         ApiKey(
@@ -177,27 +195,77 @@ async def create_key(
             digest=hashlib.sha256(secret.encode()).digest(),
             scopes=list(scopes),
             bound_to=bound_to,
+            created_at=now(tx),
             expires_at=expires_at,
+            last_four=key[-4:],
         )
     )
-    details = {"key": key_id, "scopes": list(scopes)}
-    await audit_log.record(tx, tenant_id, by, "key_created", details=details)
-    return NewKey(key_id, body + _checksum(body), tuple(scopes), bound_to, expires_at)
+    return NewKey(key_id, key, tuple(scopes), bound_to, now(tx), expires_at)
 
 
-async def revoke_key(db: Database, key_id: str, *, by: str = "cli") -> None:
-    """Revoke a key; every process refuses it within its cache time. Raises `NotFound`."""
+async def list_keys(
+    tx: AsyncSession, core: "Core", tenant_id: UUID, *, limit: int, after: str | None
+) -> cursor.Page[ApiKey]:
+    """List a tenant's keys that were not revoked, newest first; expired ones too."""
+    binding = cursor.binding_of("keys", tenant_id)
+    place = cursor.decode_text(core, binding, after) if after else None
+    query = select(ApiKey).where(ApiKey.tenant_id == tenant_id, ApiKey.revoked_at.is_(None))
+    if place:
+        query = query.where(tuple_(ApiKey.created_at, ApiKey.id) < tuple_(*place))
+    query = query.order_by(ApiKey.created_at.desc(), ApiKey.id.desc()).limit(limit + 1)
+    return cursor.page(core, binding, list(await tx.scalars(query)), limit)
+
+
+async def rotate_key(
+    tx: AsyncSession, tenant_id: UUID, key_id: str, overlap: timedelta, *, by: str
+) -> NewKey:
+    """Create a key that may do the same and lives as long; the old one ends after the overlap.
+
+    Raises `NotFound` for a key that is unknown or revoked.
+    """
+    old = await tx.scalar(
+        select(ApiKey).where(_is_key(tenant_id, key_id), _UNREVOKED).with_for_update()
+    )
+    if old is None:
+        raise _no_such_key()
+    lifetime = old.expires_at - old.created_at if old.expires_at else None
+    made = _add(tx, tenant_id, old.scopes, old.bound_to, lifetime)
+    ends = now(tx) + overlap
+    old.expires_at = min(old.expires_at, ends) if old.expires_at else ends
+    details = {"key": key_id, "successor": made.id}
+    await audit_log.record(tx, tenant_id, by, "key_rotated", details=details)
+    return made
+
+
+async def revoke_key(db: Database, key_id: str, *, of: UUID | None = None, by: str = "cli") -> None:
+    """Revoke a key, of the tenant named if one is; every process refuses it within its cache time.
+
+    Raises `NotFound` for a key that is unknown or revoked.
+    """
     tenant_id = tenant_of(key_id)
+    if of not in {None, tenant_id}:
+        raise _no_such_key()
     async with db.tenant(tenant_id) as tx:
         found = await tx.execute(
             update(ApiKey)
-            .where(ApiKey.tenant_id == tenant_id, ApiKey.id == key_id)
+            .where(_is_key(tenant_id, key_id), _UNREVOKED)
             .values(revoked_at=now(tx))
             .returning(ApiKey.id)
         )
         if found.first() is None:
-            raise NotFound("There is no such key.")
+            raise _no_such_key()
         await audit_log.record(tx, tenant_id, by, "key_revoked", details={"key": key_id})
+
+
+def _no_such_key() -> NotFound:
+    return NotFound("There is no such key.")
+
+
+def _is_key(tenant_id: UUID, key_id: str) -> ColumnElement[bool]:
+    return and_(ApiKey.tenant_id == tenant_id, ApiKey.id == key_id)
+
+
+_UNREVOKED: Final = ApiKey.revoked_at.is_(None)
 
 
 def parse_key(key: str) -> tuple[UUID, str, bytes]:
@@ -222,9 +290,8 @@ async def find_credential(
     async with db.tenant(tenant_id) as tx:
         row = await tx.scalar(
             select(ApiKey).where(
-                ApiKey.tenant_id == tenant_id,
-                ApiKey.id == key_id,
-                ApiKey.revoked_at.is_(None),
+                _is_key(tenant_id, key_id),
+                _UNREVOKED,
                 or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now(tx)),
             )
         )

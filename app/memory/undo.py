@@ -38,7 +38,7 @@ async def restore_fact(
     await _overturn(tx, scope, fact)
     await _unmerge(tx, scope, fact)
     await revive(tx, scope, fact, by=by)
-    if fact.superseded_at is not None:
+    if status_of(fact, now(tx)) != "live":
         raise Conflict("The same fact is live already.", code="fact_live")
     await drop_frozen(tx, person)
     await audit_log.record(

@@ -15,7 +15,8 @@ from app.models import Usage
 async def count(tx: AsyncSession, tenant_id: UUID, counts: Mapping[str, int]) -> None:
     """Add to today's counts (UTC), in the caller's transaction.
 
-    In the order of their names, so that two transactions never wait for each other in a circle.
+    In the order of their names, so that two transactions never wait for each other in a circle: so
+    call it once in a transaction, after all facts are written.
     """
     today = now(tx).date()
     values = [
@@ -34,14 +35,18 @@ async def count(tx: AsyncSession, tenant_id: UUID, counts: Mapping[str, int]) ->
     )
 
 
-async def spend(tx: AsyncSession, tenant_id: UUID, cost: Cost) -> None:
-    """Book what the model cost on the tenant's day, in the caller's transaction."""
-    spent = {
+def spent(cost: Cost) -> dict[str, int]:
+    """Give what the model cost as counts."""
+    return {
         "model_calls": cost.calls,
         "input_tokens": cost.input_tokens,
         "output_tokens": cost.output_tokens,
     }
-    await count(tx, tenant_id, spent)
+
+
+async def spend(tx: AsyncSession, tenant_id: UUID, cost: Cost) -> None:
+    """Book what the model cost on the tenant's day, in the caller's transaction."""
+    await count(tx, tenant_id, spent(cost))
 
 
 async def over_budget(tx: AsyncSession, tenant_id: UUID, budget: int | None) -> bool:

@@ -14,13 +14,13 @@ from datetime import datetime
 from typing import Any, Literal, NoReturn
 
 from sqlalchemy import ColumnElement, Select, Text, and_, cast, func, or_, select, true
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import JSONB, TSQUERY
 
 from app.db import Scope
 from app.llm import Kind
 from app.memory.write import STORED
 from app.models import Fact, FactEvent
-from app.text import clean
+from app.text import clean, words
 
 Status = Literal["live", "superseded", "quarantined", "expired", "forgotten"]
 
@@ -40,6 +40,8 @@ class View:
     metadata: Mapping[str, str] = field(default_factory=dict)
     """Top-level keys with the text of their value: `9` means the number or the string, `"9"` the
     string alone."""
+    containing: str | None = None
+    """Only facts with all of these words or parts of words."""
 
 
 def status_of(fact: Fact, at: datetime) -> Status:
@@ -111,7 +113,19 @@ def seen(scope: Scope, view: View, at: datetime) -> Select[Fact]:
         query = query.where(Fact.kind == view.kind)
     for key, value in view.metadata.items():
         query = query.where(Fact.extra[key].in_(_read_as(value)))
+    if view.containing is not None:
+        query = query.where(_containing(view.containing))
     return query
+
+
+def _containing(said: str) -> ColumnElement[bool]:
+    """Select facts with what a person typed: as it stands there, or in another form of the word."""
+    parts = and_(true(), *(Fact.text.icontains(part, autoescape=True) for part in said.split()))
+    lexemes = words(said)
+    if not lexemes:
+        return parts
+    query = " & ".join("'" + word.replace("'", "''") + "'" for word in lexemes)
+    return or_(parts, Fact.words.bool_op("@@")(cast(query, TSQUERY)))
 
 
 def _read_as(value: str) -> list[ColumnElement[Any]]:

@@ -61,6 +61,16 @@ class Outcome:
     quarantined: list[UUID] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Give what became of the facts, as the tenant's day counts it."""
+        return {
+            "facts_added": len(self.added),
+            "facts_confirmed": len(self.confirmed),
+            "facts_superseded": len(self.superseded),
+            "facts_quarantined": len(self.quarantined),
+        }
+
 
 async def write(
     tx: AsyncSession, core: Core, scope: Scope, prepared: Prepared, decided: Plan, by: str
@@ -85,7 +95,7 @@ async def write(
         if old in fresh:
             _give_way(fresh[old], successor, at, until)
         else:
-            await _relink(tx, scope, old, successor, until)
+            await relink(tx, scope, old, successor, until)
     stored = [p for p, _ in decided.added] + [p for p, *_ in decided.history]
     outcome.added += [p.id for p in stored]
     outcome.quarantined += [p.id for p in decided.quarantined]
@@ -151,9 +161,10 @@ async def end(
     )
 
 
-async def _relink(
+async def relink(
     tx: AsyncSession, scope: Scope, old: UUID, successor: UUID, until: datetime
 ) -> None:
+    """Give a fact of history another successor; since when it is history stays."""
     await tx.execute(
         update(Fact)
         .where(_fact(scope, old))

@@ -28,13 +28,19 @@ _POLICY = {
     "max_facts_per_user": 500,
     "max_facts_per_day": 50,
     "turn_retention": "0s",
+    "superseded_retention": None,
+    "goal_expiry": "90d",
+    "unrecalled_expiry": "60d",
+    "forgotten_retention": "30d",
+    "forgetting": "dry_run",
     "blocked_categories": [],
-    "audit_retention": "365d",
     "default_memory": "on",
     "extraction_instructions": None,
     "model": None,
     "prompt_version": None,
     "monthly_token_budget": None,
+    "audit_retention": "365d",
+    "recall_log_retention": "30d",
 }
 
 
@@ -56,21 +62,24 @@ class Route:
     def fill(self, **ids: str) -> str:
         """Put ids into the path, dots encoded too, for a client would take `..` as a step up."""
         quoted = {name: quote(i, safe="").replace(".", "%2E") for name, i in ids.items()}
-        return self.path.format(**{"recall_id": _RECALL, "tenant": _RECALL, **quoted})
+        return self.path.format(**{"recall_id": _RECALL, "tenant": _RECALL, "key": _KEY, **quoted})
 
 
 _ROOT = {"Authorization": f"Bearer {ROOT_KEY}"}
 _RECALL = "3f0c8e56-58a4-4a53-8a5c-0d6d7c0f8a11"
+_KEY = "0" * 33
 _USER = "/v1/users/{user}"
 _SESSION = _USER + "/sessions/{session}"
 _ONE_FACT = _USER + "/facts/{fact}"
 _ORGANIZATION = "/v1/organization/facts"
+_KEYS = "/v1/tenant/keys"
 _PAGE = ("limit", "cursor")
 _VIEW = ("status", "kind", "as_of", "known_at", "metadata.KEY", *_PAGE)
 
 ROUTES = (
     Route("GET", "/livez", foreign=200),
     Route("GET", "/readyz", foreign=200),
+    Route("GET", "/metrics", foreign=200),
     Route(
         "POST",
         f"{_SESSION}/messages",
@@ -187,6 +196,19 @@ ROUTES = (
     Route("GET", "/v1/tenant/policy", "admin", foreign=200),
     Route("PUT", "/v1/tenant/policy", "admin", _POLICY, foreign=200),
     Route("PATCH", "/v1/tenant/policy", "admin", _POLICY, foreign=200),
+    Route("GET", _KEYS, "admin", query=_PAGE, foreign=200),
+    Route(
+        "POST",
+        _KEYS,
+        "admin",
+        {"scopes": ["recall"], "user": "alice", "expires_in": "90d"},
+        foreign=201,
+    ),
+    Route("DELETE", f"{_KEYS}/{{key}}", "admin"),
+    Route("POST", f"{_KEYS}/{{key}}/rotate", "admin", {"overlap": "24h"}),
+    Route("GET", "/v1/tenant/stats", "admin", query=("from", "to"), foreign=200),
+    Route("GET", "/v1/forgetting/preview", "admin", query=_PAGE, foreign=200),
+    Route("GET", "/v1/forgetting/log", "admin", query=_PAGE, foreign=200),
     Route("GET", "/v1/quarantine", "admin", query=_PAGE, foreign=200),
     Route(
         "POST",

@@ -1,11 +1,11 @@
 """The audit log: who did what to whom, without a word of it."""
 
+import json
 from typing import Any
 
 import pytest
 
-from app.db import Scope
-from app.memory import audit_log, retention
+from app.memory import retention
 from app.memory.tenants import create_key, revoke_key
 from tests.world import Caller
 
@@ -37,6 +37,10 @@ async def everything(caller: Caller) -> None:
     await caller.delete(f"/facts/{fact['id']}")
     await caller.call("PATCH", f"{caller.base}/settings", json={"locale": "pt-PT"})
     await caller.post("/page-links")
+    exported = (await caller.get("/export")).content
+    ndjson = {"Content-Type": "application/x-ndjson"}
+    await caller.of(f"other-{MARKER}").post("/import", content=exported, headers=ndjson)
+    await caller.of(f"other-{MARKER}").post("/merge", {"into": caller.user})
     await caller.delete(f"/sessions/s-{MARKER}")
     held = await add(caller, f"Uses {MARKER} weekly.")
     for _ in range(2):
@@ -62,7 +66,8 @@ async def test_every_act_is_kept_with_its_actor_and_without_a_word(alice):
 
     assert [action for action in kept if not action.startswith("quarantine")] == [
         "tenant_created", "key_created", "fact_corrected", "fact_restored", "fact_deleted",
-        "settings_changed", "page_link_created", "session_deleted", "policy_changed",
+        "settings_changed", "page_link_created", "user_exported", "user_imported", "user_merged",
+        "user_erased", "session_deleted", "policy_changed",
         "key_created", "key_revoked", "user_erased",
     ]  # fmt: skip
     assert {action for action in kept if action.startswith("quarantine")} == {
@@ -157,12 +162,11 @@ async def test_entries_go_when_the_tenants_own_time_is_over(alice, other):
 async def test_what_was_done_to_a_user_can_be_given_to_them(alice):
     await alice.call("PUT", f"{alice.base}/settings", json={"memory": "paused"})
     await alice.of("bob").post("/page-links")
-    ((user_id,),) = alice.world.rows(
-        "select user_id from user_directory where tenant_id = %s and external_id = 'alice'",
-        alice.tenant_id,
-    )
 
-    async with alice.world.core.db.tenant(alice.tenant_id) as tx:
-        about = await audit_log.entries_about(tx, Scope(alice.tenant_id, user_id))
+    lines = (await alice.get("/export")).text.splitlines()
+    again = (await alice.get("/export")).text.splitlines()
 
-    assert [entry.action for entry in about] == ["settings_changed"]
+    (told,) = [line for line in map(json.loads, lines) if line["type"] == "audit"]
+    assert (told["action"], told["details"]["memory"]["to"]) == ("settings_changed", "paused")
+    about = [line["action"] for line in map(json.loads, again) if line["type"] == "audit"]
+    assert about == ["settings_changed", "user_exported"]

@@ -132,7 +132,7 @@ async def test_only_the_documented_surfaces_answer_without_a_key(world: World):
         for path, operations in document["paths"].items()
         if not all("security" in operation for operation in operations.values())
     ]
-    assert sorted(open_paths) == ["/livez", "/readyz"]
+    assert sorted(open_paths) == ["/livez", "/metrics", "/readyz"]
     assert (await world.http.get("/openapi.json")).json() == document
     assert (await world.http.get("/docs")).status_code == 200
 

@@ -1,6 +1,7 @@
 """An anonymous id's memory moves to the account's: judged, whole, once, and the old id is gone."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,6 +107,35 @@ async def test_history_and_quarantine_come_along(alice: Caller, anonymous: Calle
     assert [fact["text"] for fact in chain] == ["Works at Initech.", "Works at Globex."]
 
 
+async def test_history_that_gets_another_successor_keeps_what_was_believed(
+    alice: Caller, anonymous: Caller
+):
+    await alice.say("I work at Initech.", created_at="2026-01-01T00:00:00Z")
+    await alice.say("I work at Globex now.", created_at="2026-03-01T00:00:00Z")
+    await anonymous.say("I work at Hooli.", created_at="2026-02-01T00:00:00Z")
+    since = "select superseded_at from memory_fact where text = 'Works at Initech.'"
+    before = alice.world.rows(since)
+    [(known_at,)] = alice.world.rows("select now()")
+
+    async def in_february(**more: str) -> list[str]:
+        wanted = {"as_of": "2026-02-10T00:00:00Z", **more}
+        answer = await alice.get("/facts", params=wanted)
+        return [fact["text"] for fact in answer.json()["items"]]
+
+    assert (await _merge(anonymous)).status_code == 200
+
+    assert alice.world.rows(since) == before
+    assert await in_february() == ["Works at Hooli."]
+    assert "Works at Initech." in await in_february(known_at=known_at.isoformat())
+    [old] = [one for one in await alice.facts("superseded") if "Initech" in one["text"]]
+    chain = (await alice.get(f"/facts/{old['id']}/history")).json()["items"]
+    assert [one["text"].split()[-1] for one in chain] == ["Initech.", "Hooli.", "Globex."]
+    [(what,)] = alice.world.rows(
+        "select what from fact_event where fact_id = %s order by at desc, n desc limit 1", old["id"]
+    )
+    assert what == "relinked"
+
+
 async def test_turns_that_wait_are_extracted_for_the_account(alice: Caller, anonymous: Caller):
     turn = {"role": "user", "content": "I live in Lisbon.", "id": "m1"}
     await anonymous.post("/sessions/open/messages", {"messages": [turn]})
@@ -149,6 +179,92 @@ async def test_what_a_person_had_deleted_or_hidden_stays_so(alice: Caller, anony
     await alice.world.drain()
 
     assert posted.json()["status"] == "skipped"
+    assert await alice.facts("all") == []
+
+
+async def test_a_session_hidden_by_the_old_id_leaves_no_trace_in_the_account(
+    alice: Caller, anonymous: Caller
+):
+    turn = {"role": "user", "content": "I live in Lisbon."}
+    for session in ("private", "public"):
+        key = {"Idempotency-Key": session}
+        sent = {"messages": [turn]}
+        await alice.post(f"/sessions/{session}/messages", sent, headers=key)
+        await alice.block("where", session=session)
+    await anonymous.post("/sessions/private/messages", {"messages": [turn], "memory": "off"})
+
+    assert (await _merge(anonymous)).status_code == 200
+
+    sessions = (await alice.get("/sessions")).json()["items"]
+    assert [one["session"] for one in sessions] == ["public"]
+    turns = "select count(*) from message where tenant_id = %s"
+    assert alice.world.rows(turns, alice.tenant_id) == [(1,)]
+    assert not [h for h in holdings(alice.world.urls.superuser) if h.text == "private"]
+    key = {"Idempotency-Key": "private"}
+    sent = {"messages": [turn]}
+    again = await alice.post("/sessions/private/messages", sent, headers=key)
+    assert again.status_code == 410
+
+
+async def test_turns_ahead_of_their_count_are_all_kept(alice: Caller, anonymous: Caller):
+    for caller, text in ((alice, "I live in Lisbon."), (anonymous, "I prefer window seats.")):
+        turn = {"role": "user", "content": text}
+        await caller.post("/sessions/same/messages", {"messages": [turn]})
+    alice.world.execute("update memory_session set user_turns = 0")
+
+    assert (await _merge(anonymous)).status_code == 200
+
+    turns = "select position from message where tenant_id = %s order by position"
+    assert alice.world.rows(turns, alice.tenant_id) == [(1,), (2,)]
+
+
+async def test_files_move_and_the_accounts_own_stays_on_the_same_path(
+    alice: Caller, anonymous: Caller
+):
+    async def tool(caller: Caller, command: str, path: str, **more: str) -> str:
+        answer = await caller.post("/memory-tool", {"command": command, "path": path, **more})
+        assert not answer.json()["is_error"], answer.text
+        return answer.json()["content"]
+
+    await tool(alice, "create", "/memories/same.md", file_text="of the account")
+    await tool(anonymous, "create", "/memories/same.md", file_text="of nobody")
+    await tool(anonymous, "create", "/memories/dir/other.md", file_text="comes along")
+
+    answer = await _merge(anonymous)
+
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["files_moved"], answer.json()["files_refused"]) == (1, 1)
+    assert "of the account" in await tool(alice, "view", "/memories/same.md")
+    assert "comes along" in await tool(alice, "view", "/memories/dir/other.md")
+    assert not [h for h in holdings(alice.world.urls.superuser) if h.text == "of nobody"]
+
+
+async def test_the_old_id_goes_as_by_an_erasure(alice: Caller, anonymous: Caller):
+    await _add(anonymous, "Prefers window seats.")
+    ledger = alice.world.core.ledger
+    assert ledger
+
+    assert (await _merge(anonymous)).status_code == 200
+
+    [erased] = (await alice.call("GET", "/v1/erasures")).json()["items"]
+    [line] = [one for one in await ledger.read() if one.tenant_id == alice.tenant_id]
+    assert str(line.erasure_id) == erased["erasure_id"]
+    log = (await alice.call("GET", "/v1/audit-log")).json()["items"]
+    acts = [(entry["action"], entry["user"], entry["actor"]) for entry in log[:2]]
+    actor = f"key:{alice.key.split('_')[1]}"
+    assert acts == [("user_erased", None, actor), ("user_merged", "alice", actor)]
+    assert log[1]["details"]["facts_moved"] == 1
+
+
+async def test_without_its_line_in_the_ledger_nothing_is_merged(
+    alice: Caller, anonymous: Caller, monkeypatch: pytest.MonkeyPatch
+):
+    await _add(anonymous, "Prefers window seats.")
+    monkeypatch.setattr(alice.world.core.ledger, "path", Path("/dev/full"))
+
+    assert (await _merge(anonymous)).status_code == 503
+
+    assert await anonymous.texts() == ["Prefers window seats."]
     assert await alice.facts("all") == []
 
 

@@ -17,6 +17,27 @@ async def test_a_new_tenant_has_the_defaults(alice: Caller):
     assert policy["session_cap"] == "8h"
     assert (policy["max_facts_per_user"], policy["max_facts_per_day"]) == (500, 50)
     assert policy["monthly_token_budget"] is None
+    durations = {
+        "superseded_retention": None,
+        "goal_expiry": "90d",
+        "unrecalled_expiry": "60d",
+        "forgotten_retention": "30d",
+        "audit_retention": "365d",
+        "recall_log_retention": "30d",
+    }
+    assert {name: policy[name] for name in durations} == durations
+    assert policy["forgetting"] == "dry_run"
+
+
+async def test_what_is_shown_can_be_put_back(alice: Caller):
+    shown = (await alice.call("GET", POLICY)).json()
+
+    again = await alice.call("PUT", POLICY, json=shown)
+
+    assert (again.status_code, again.json()) == (200, shown)
+    chosen = (await alice.call("PATCH", POLICY, json={"forgetting": "enforce"})).json()
+    left_to_age = (await alice.call("PATCH", POLICY, json={"forgetting": None})).json()
+    assert (chosen["forgetting"], left_to_age["forgetting"]) == ("enforce", "dry_run")
 
 
 async def test_patch_changes_what_is_named_and_put_replaces_all(alice: Caller):
@@ -36,6 +57,10 @@ async def test_patch_changes_what_is_named_and_put_replaces_all(alice: Caller):
         {"blocked_categories": ["weather"]},
         {"prompt_version": "999"},
         {"max_facts_per_day": -1},
+        {"forgetting": "perhaps"},
+        {"goal_expiry": "36501d"},
+        {"goal_expiry": -1},
+        {"audit_retention": None},
         {"unknown": 1},
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 import uvicorn
 
 from app.main import create_app
+from app.server import configuration
 from app.settings import Settings
 from app.wire import MAX_BODY
 from tests.world import Caller, World
@@ -65,9 +66,7 @@ class Wire:
 async def wire(world: World) -> AsyncIterator[Wire]:
     settings = Settings(database_url=world.urls.service, signing_key="k" * 40, extractor="rules")
     app = create_app(settings, world.urls.service, with_worker=False)
-    server = uvicorn.Server(
-        uvicorn.Config(app, port=0, log_config=None, access_log=False, server_header=False)
-    )
+    server = uvicorn.Server(configuration(app, "127.0.0.1", 0))
     serving = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 - uvicorn tells of its start by a flag alone
         await asyncio.sleep(0.02)

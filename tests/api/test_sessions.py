@@ -235,6 +235,52 @@ async def test_reading_an_unseen_user_creates_nothing(alice: Caller):
         assert rows == []
 
 
+async def test_an_imported_session_takes_along_what_rests_on_it_too(alice: Caller):
+    await alice.say("I live in Lisbon.", session="one")
+    await alice.post("/facts", {"text": "Likes tea.", "kind": "preference"})
+    exported = (await alice.get("/export")).content
+    headers = {"Content-Type": "application/x-ndjson"}
+    moved = alice.of("moved")
+    answer = await moved.post("/import", content=exported, headers=headers)
+    assert answer.status_code == 200, answer.text
+
+    receipt = (await moved.delete("/sessions/one")).json()
+
+    assert receipt["facts_erased"] == 1
+    assert await moved.texts() == ["Likes tea."]
+
+
+async def test_a_deleted_session_takes_along_what_rests_on_it_alone(alice: Caller):
+    await alice.say("I work at Initech. I live in Lisbon.", session="one")
+    await alice.say("I live in Lisbon. I work at Globex now. I prefer tea.", session="two")
+
+    receipt = (await alice.delete("/sessions/two")).json()
+
+    assert receipt == {
+        "session": "two", "facts_erased": 2, "facts_kept": 1, "facts_restored": 1,
+    }  # fmt: skip
+    assert await alice.texts("all") == ["Lives in Lisbon.", "Works at Initech."]
+    told = (await alice.get("/export")).text
+    assert [word for word in ("Globex", "tea", '"two"') if word in told] == []
+
+
+async def test_after_its_session_is_deleted_a_key_answers_gone(alice: Caller):
+    async def post(session: str) -> Any:
+        body = {"messages": [{"role": "user", "content": "I live in Lisbon."}]}
+        headers = {"Idempotency-Key": session}
+        return await alice.post(f"/sessions/{session}/messages", body, headers=headers)
+
+    for session in ("told-1", "other"):
+        assert (await post(session)).status_code == 202
+    await alice.delete("/sessions/told-1")
+
+    assert [(await post(session)).status_code for session in ("told-1", "other")] == [410, 202]
+    kept = alice.world.rows(
+        "select answer::text from idempotency_key where tenant_id = %s", alice.tenant_id
+    )
+    assert not [answer for (answer,) in kept if answer and "told-1" in answer]
+
+
 async def test_of_two_deletes_at_once_one_finds_nothing(alice: Caller):
     await alice.say("I live in Lisbon.", session="s")
 

@@ -27,9 +27,11 @@ from hypothesis.stateful import (
 )
 
 from app.db import Scope
-from app.llm import Candidate, Pair, Relation, Turn
+from app.llm import Candidate, Kind, Pair, Relation, Turn
 from app.memory.extract import extract_session
-from tests.fakes import FakeExtractor, FakeJudge, candidate, reading
+from app.memory.forgetting import forget_now
+from app.memory.policy import Policy
+from tests.fakes import FakeExtractor, FakeJudge, candidate, decide, reading
 from tests.world import World
 
 T = TypeVar("T")
@@ -37,6 +39,8 @@ T = TypeVar("T")
 SUBJECTS = {"plan": ("Free", "Pro", "Team"), "desk": ("Oak", "Ash", "Elm")}
 TEXTS = st.sampled_from([(s, f"{s.title()} is {v}.") for s, values in SUBJECTS.items()
                          for v in values])  # fmt: skip
+KINDS: dict[str, Kind] = {"plan": "profile", "desk": "goal"}
+GOAL_EXPIRY = timedelta(days=90)
 START = datetime(2025, 1, 1, tzinfo=UTC)
 DAYS = st.integers(0, 600)
 # Also past today, for what ends or expires some day.
@@ -57,8 +61,13 @@ class Belief:
     successor: str | None = None
     superseded: bool = False
     expires: datetime | None = None
+    forgotten: bool = False
+    settled: datetime | None = None
+    """When a person last set or restored something of it."""
 
     def status(self, at: datetime) -> str:
+        if self.forgotten:
+            return "forgotten"
         if self.superseded:
             return "superseded"
         return "expired" if self.expires and self.expires <= at else "live"
@@ -67,6 +76,15 @@ class Belief:
         ends = [end for end in (self.ends, self.expires) if end]
         return self.begins <= at and all(at < end for end in ends)
 
+    def is_stale(self, now: datetime) -> bool:
+        """Tell whether the next night forgets it."""
+        if self.superseded or self.forgotten:
+            return False
+        if self.expires and self.expires <= now:
+            return True
+        seen = max(at for at in (self.confirmed, self.settled) if at)
+        return KINDS[self.subject] == "goal" and seen <= now - GOAL_EXPIRY
+
 
 @dataclass
 class Oracle:
@@ -74,7 +92,7 @@ class Oracle:
     deleted_words: set[str] = field(default_factory=set)
     past: list[tuple[datetime, dict[str, Belief]]] = field(default_factory=list)
     undone: set[str] = field(default_factory=set)
-    """Subjects whose one line of facts a person broke."""
+    """Subjects whose one line of facts a person or a night broke."""
 
     def remember(self) -> None:
         self.past.append((datetime.now(UTC), deepcopy(self.facts)))
@@ -86,10 +104,13 @@ class Oracle:
             then.pop(fact_id, None)
 
     def live(self, subject: str) -> list[Belief]:
-        return [f for f in self.facts.values() if f.subject == subject and not f.superseded]
+        return [f for f in self.served() if f.subject == subject]
+
+    def served(self) -> list[Belief]:
+        return [f for f in self.facts.values() if not f.superseded and not f.forgotten]
 
     def same(self, text: str) -> Belief | None:
-        return next((f for f in self.facts.values() if f.text == text and not f.superseded), None)
+        return next((f for f in self.served() if f.text == text), None)
 
     def state(self, new: Belief, said_at: datetime, now: datetime) -> str:
         """Take a statement in; give the id of the fact that holds it."""
@@ -117,23 +138,24 @@ class Oracle:
         return fact.id
 
     def supersede(self, old: Belief, successor: str, at: datetime) -> None:
-        for one in self.led_to(old):
-            if one.subject == old.subject and one.ends and one.ends > at:
+        for one in self.led_to(old, within_subject=True):
+            if one.ends and one.ends > at:
                 one.ends = max(at, one.begins)
         old.superseded, old.successor, old.ends = True, successor, max(at, old.begins)
 
-    def led_to(self, fact: Belief) -> list[Belief]:
-        """All that gave way to the fact, directly or not."""
+    def led_to(self, fact: Belief, *, within_subject: bool = False) -> list[Belief]:
+        """All that gave way to the fact, directly or not, past other subjects or not."""
         found: list[Belief] = []
         while True:
             ids = {fact.id, *(f.id for f in found)}
-            more = [f for f in self.facts.values() if f.successor in ids and f.id not in ids]
+            more = [f for f in self.facts.values() if f.successor in ids and f.id not in ids
+                    and (f.subject == fact.subject or not within_subject)]  # fmt: skip
             if not more:
                 return found
             found += more
 
     def _place(self, new: Belief, winner: Belief, said_at: datetime, now: datetime) -> str:
-        told = [f for f in self.led_to(winner) if f.subject == winner.subject]
+        told = self.led_to(winner, within_subject=True)
         story = sorted([*told, winner], key=lambda f: f.begins)
         before = [f for f in story if f.begins <= new.begins]
         # What was refuted held at no time, so that it is nobody's neighbour.
@@ -164,7 +186,8 @@ class Oracle:
         return {
             fact.id
             for fact in self.believed(known_at).values()
-            if wanted in {None, "all", fact.status(at)} and (as_of is None or fact.holds(as_of))
+            if wanted in {"all", fact.status(at)} or (wanted is None and not fact.forgotten)
+            if as_of is None or fact.holds(as_of)
         }
 
 
@@ -175,7 +198,8 @@ def read(turns: Sequence[Turn]) -> list[Candidate]:
         since, _, text = turn.text.rpartition("] ")
         said = datetime.fromisoformat(since[1:]) if since else None
         subject = text.split()[0].lower()
-        found.append(candidate(text, turn=turn.n, subject=subject, valid_from=said))
+        kind = KINDS[subject]
+        found.append(candidate(text, turn=turn.n, subject=subject, kind=kind, valid_from=said))
     return found
 
 
@@ -198,6 +222,8 @@ class Life(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.alice = self.do(self.world.tenant())
+        policy = Policy(forgetting="enforce", goal_expiry=GOAL_EXPIRY)
+        self.do(decide(self.world.core, self.alice.tenant_id, policy))
         self.oracle = Oracle()
         self.oracle.remember()
         self.said = 0
@@ -245,7 +271,7 @@ class Life(RuleBasedStateMachine):
         subject, text = said
         since = None if day is None else self.unique(day)
         expires = None if lasts is None else self.unique(600 + lasts)
-        body = {"text": text, "kind": "profile", "valid_from": since and since.isoformat(),
+        body = {"text": text, "kind": KINDS[subject], "valid_from": since and since.isoformat(),
                 "expires_at": expires and expires.isoformat()}  # fmt: skip
         answer = self.ask("POST", "/facts", json=body)
         assert answer.status_code in {200, 201}, answer.text
@@ -318,7 +344,7 @@ class Life(RuleBasedStateMachine):
             assert answer.status_code == 409
             return
         assert answer.status_code == 200, answer.text
-        fact.expires = expires
+        fact.expires, fact.settled = expires, datetime.now(UTC)
         self.oracle.remember()
 
     @rule(fact_id=facts)
@@ -327,14 +353,27 @@ class Life(RuleBasedStateMachine):
         if fact is None:
             return
         answer = self.ask("POST", f"/facts/{fact_id}/restore")
-        if not fact.superseded or self.oracle.same(fact.text):
+        if not (fact.superseded or fact.forgotten) or self.oracle.same(fact.text):
             assert answer.status_code == 409, answer.text
             return
         assert answer.status_code == 200, answer.text
         fact.superseded, fact.successor, fact.ends = False, None, None
+        fact.forgotten, fact.settled = False, datetime.now(UTC)
         if fact.expires and fact.expires <= datetime.now(UTC):
             fact.expires = None
         self.oracle.undone.add(fact.subject)
+        self.oracle.remember()
+
+    @rule()
+    def sleep(self) -> None:
+        """A night passes: what expired is forgotten, and goals that nobody speaks of any more."""
+        now = datetime.now(UTC)
+        stale = [fact for fact in self.oracle.facts.values() if fact.is_stale(now)]
+        report = self.do(forget_now(self.world.core, self.alice.tenant_id, by="night"))
+        assert report.facts.total() == len(stale)
+        for fact in stale:
+            fact.forgotten = True
+            self.oracle.undone.add(fact.subject)
         self.oracle.remember()
 
     @rule(fact_id=consumes(facts))
@@ -352,7 +391,7 @@ class Life(RuleBasedStateMachine):
     @rule(
         data=st.data(),
         as_of=st.none() | INSTANTS,
-        status=st.sampled_from([None, None, "all", "live", "superseded", "expired"]),
+        status=st.sampled_from([None, None, "all", "live", "superseded", "expired", "forgotten"]),
     )
     def look_back(self, data: st.DataObject, as_of: datetime | None, status: str | None) -> None:
         """Any question about any past, or future."""

@@ -1,14 +1,22 @@
 """A link opens the user's own page once, for minutes; then the browser has a session of its own."""
 
+import asyncio
 import base64
 import re
 from datetime import datetime, timedelta
 
+import psycopg
 import pytest
 
 from app.errors import Gone, Unauthorized
 from app.memory import page_links, retention
+from tests.fakes import until
 from tests.world import Caller
+
+WAITING = (
+    "select count(*) from pg_stat_activity"
+    " where datname = current_database() and wait_event_type = 'Lock'"
+)
 
 
 async def link(caller: Caller, **body: int) -> str:
@@ -109,3 +117,17 @@ async def test_links_and_sessions_end_with_an_erasure(alice):
         await page_links.consume_link(alice.world.core, token)
     with pytest.raises(Unauthorized):
         await page_links.find_page_session(alice.world.core, cookie)
+
+
+async def test_opening_a_page_waits_for_an_erasure_without_a_deadlock(alice):
+    token = await link(alice)
+    person = (alice.tenant_id,)
+    async with await psycopg.AsyncConnection.connect(alice.world.urls.superuser) as erasing:
+        await erasing.execute("select 1 from memory_user where tenant_id = %s for update", person)
+        opening = asyncio.create_task(page_links.consume_link(alice.world.core, token))
+        await until(lambda: alice.world.rows(WAITING) != [(0,)])
+        await erasing.execute("set local lock_timeout = '3s'")
+        await erasing.execute("delete from page_link where tenant_id = %s", person)
+
+    with pytest.raises(Gone):
+        await opening

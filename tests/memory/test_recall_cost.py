@@ -55,7 +55,10 @@ def billed(bill: Bill) -> Iterator[None]:
     send = trips._communicate
 
     async def counted(connection, calls, *, prepares):
-        bill.trips.append([call.query.decode() for call, _ in calls])
+        statements = [call.query.decode() for call, _ in calls]
+        # What is written in batches is on nobody's path, and may fall into any second.
+        if not any("recall_log" in statement for statement in statements):
+            bill.trips.append(statements)
         return await send(connection, calls, prepares=prepares)
 
     trips._communicate = counted
@@ -174,6 +177,22 @@ async def test_connections_that_died_are_replaced_within_the_same_recall(drinker
             with psycopg.connect(world.urls.superuser, autocommit=True) as connection:
                 for pid in pids:
                     connection.execute("select pg_terminate_backend(%s, 1000)", (pid,))
+            answer = await recall(core, drinker.tenant_id, drinker.user, Question("tea"))
+    finally:
+        await db.close()
+    assert "Likes tea." in {fact.text for fact in answer.facts}
+
+
+async def test_connections_that_forgot_their_statements_are_replaced_within_the_same_recall(
+    drinker: Caller,
+):
+    db = Database(drinker.world.urls.service, pool_size=1)
+    await db.open()
+    try:
+        async with process(drinker, Bill(), db=db) as core:
+            await recall(core, drinker.tenant_id, drinker.user, Question("tea"))
+            async with db.pool.connection() as connection:
+                await connection.execute("deallocate all")
             answer = await recall(core, drinker.tenant_id, drinker.user, Question("tea"))
     finally:
         await db.close()

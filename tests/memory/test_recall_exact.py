@@ -61,9 +61,9 @@ def by_hand(facts: list[Planted], query: Vector) -> list[UUID]:
 async def recalled(world: World, tenant_id: UUID, user_id: UUID, query: Vector) -> list[UUID]:
     """Rank in memory, over facts read anew."""
     ask = newer_than(None, Scope(tenant_id, user_id), MODEL)
-    ((row,),) = await trip(world.core.db, tenant_id, ask)
-    facts = Mirrors(0).learn(user_id, row)
-    rows = ranking.recalled(facts, EMPTY, 0, ([query], "", FLOOR))
+    (newer,) = await trip(world.core.db, tenant_id, ask)
+    facts = await Mirrors(0).learn(user_id, newer)
+    rows = ranking.recalled(facts, EMPTY, ([query], "", FLOOR))
     return [UUID(row.id) for row in rows if row.tier == "similarity"]
 
 

@@ -155,6 +155,27 @@ async def test_an_incognito_session_is_never_frozen(drinker: Caller):
     assert not (await ask(drinker))["frozen"]
 
 
+async def test_a_session_that_turns_incognito_during_a_recall_is_not_frozen(drinker: Caller):
+    class Late:
+        """Makes the session incognito after the recall has read how things stand."""
+
+        def __getattr__(self, name: str):
+            return getattr(drinker.world.core.embedder, name)
+
+        async def embed(self, texts, kind="document"):
+            message = {"role": "user", "content": "I live in Porto."}
+            body = {"messages": [message], "memory": "off"}
+            assert (await drinker.post("/sessions/s/messages", body)).status_code == 202
+            return await drinker.world.core.embedder.embed(texts, kind)
+
+    async with another_process(drinker, embedder=Late(), recall_deadline=60) as elsewhere:
+        answer = await ask(elsewhere)
+
+    assert (answer["frozen"], answer["degraded"], "tea" in answer["block"]) == (False, None, True)
+    frozen = "select 1 from frozen_block where tenant_id = %s"
+    assert drinker.world.rows(frozen, drinker.tenant_id) == []
+
+
 async def test_a_session_needs_not_be_known_to_be_frozen(drinker: Caller):
     await ask(drinker, session="naïve/ses sion %2F")
     assert (await ask(drinker, session="naïve/ses sion %2F"))["frozen"]

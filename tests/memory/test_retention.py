@@ -44,6 +44,19 @@ async def test_rows_stay_for_their_time_and_no_longer(alice: Caller, table, colu
         assert _count(alice, table) == left, age
 
 
+async def test_the_recall_log_stays_as_long_as_the_policy_says(alice: Caller):
+    await _fill(alice)
+    await alice.world.core.recalls.write(alice.world.core.db)
+    alice.world.execute(
+        "update recall_log set at = now() - interval '29 days' where tenant_id = %s",
+        alice.tenant_id,
+    )
+    for kept, left in (("30d", 1), ("28d", 0)):
+        await alice.call("PATCH", "/v1/tenant/policy", json={"recall_log_retention": kept})
+        await retain(alice.world.core)
+        assert _count(alice, "recall_log") == left, kept
+
+
 async def test_a_deleted_fact_leaves_no_word_in_a_frozen_block(alice: Caller):
     await _fill(alice)
     assert _count(alice, "frozen_block") == 1
@@ -87,3 +100,28 @@ async def test_a_new_user_begins_as_the_policy_says(alice: Caller):
     assert settings["memory"] == "paused"
     assert state.json()["status"] == "skipped"
     assert await alice.facts("all") == []
+
+
+async def test_a_tenant_that_fails_stops_no_other(alice: Caller, other: Caller, caplog):
+    for one in (alice, other):
+        await _fill(one)
+        one.world.execute(
+            "update seen_message set seen_at = now() - interval '31 days' where tenant_id = %s",
+            one.tenant_id,
+        )
+    alice.world.execute(
+        "create function refuse() returns trigger language plpgsql as "
+        f"$$ begin if old.tenant_id = '{alice.tenant_id}' then raise exception '{CANARY}'; end if; "
+        "return old; end $$"
+    )
+    alice.world.execute(
+        "create trigger refuse before delete on seen_message for each row execute function refuse()"
+    )
+    try:
+        await retain(alice.world.core)
+    finally:
+        alice.world.execute("drop function refuse cascade")
+
+    assert (_count(alice, "seen_message"), _count(other, "seen_message")) == (1, 0)
+    assert alice.tenant_id.hex in caplog.text
+    assert CANARY not in caplog.text

@@ -125,9 +125,15 @@ async def test_a_tenants_default_holds_for_whoever_was_not_asked(alice, core):
 async def test_an_incognito_session_leaves_no_trace(alice, core, extractor):
     marker = "zqxhidden"
     message = [{"role": "user", "content": f"plan: {marker}", "id": marker}]
-    await alice.post(f"/sessions/{marker}/messages", {"messages": message})
+    path, keyed = f"/sessions/{marker}/messages", {"headers": {"Idempotency-Key": "before"}}
+    await alice.post(path, {"messages": message}, **keyed)
     hidden = {"messages": message, "memory": "off"}
-    await alice.post(f"/sessions/{marker}/messages", hidden)
+    first, again = [
+        await alice.post(path, hidden, headers={"Idempotency-Key": "k"}) for _ in range(2)
+    ]
+    assert (first.status_code, first.json()) == (again.status_code, again.json())
+    before = await alice.post(path, {"messages": message}, **keyed)
+    assert (before.status_code, before.json()["code"]) == (410, "erased")
     await alice.get("/memory", params={"query": marker, "session": marker})
     await drain(alice.world, core)
 

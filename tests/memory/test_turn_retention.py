@@ -57,6 +57,16 @@ async def test_a_shorter_retention_holds_for_turns_kept_already(alice: Caller):
     assert _turns(alice) == []
 
 
+async def test_a_restricted_memory_keeps_its_turns_until_that_is_lifted(alice: Caller):
+    await _policy(alice, "30d")
+    await alice.say(SAID)
+    await _policy(alice, "0s")
+    for memory, left in (("restricted", [(SAID, True)]), ("on", [])):
+        await alice.call("PATCH", f"{alice.base}/settings", json={"memory": memory})
+        await retain(alice.world.core)
+        assert _turns(alice) == left, memory
+
+
 async def test_turns_that_wait_are_not_swept(alice: Caller):
     await alice.post("/sessions/s/messages", {"messages": [{"role": "user", "content": SAID}]})
 

@@ -33,7 +33,7 @@ def of(records: Records, *types: str) -> Records:
     return [one for one in records if one["type"] in types]
 
 
-MEMORY = ("session", "turn", "fact", "evidence", "verdict", "event")
+MEMORY = ("session", "turn", "fact", "evidence", "verdict", "event", "file")
 
 
 def memory_of(records: Records) -> list[str]:
@@ -47,7 +47,7 @@ def memory_of(records: Records) -> list[str]:
     shown = []
     for record in of(records, *MEMORY):
         told = {key: value for key, value in record.items() if key not in {"id", "source"}}
-        for key in ("superseded_by", "fact", "old", "new"):
+        for key in ("superseded_by", "fact", "old", "new", "merged_from"):
             if key in told:
                 told[key] = names[told[key]]
         shown.append(json.dumps(told, sort_keys=True))
@@ -77,8 +77,27 @@ async def fill(caller: Caller, canary: str = "zqx") -> None:
         answer = await caller.post("/facts", fact)
         assert answer.status_code in {201, 202}, answer.text
     doomed = await caller.post("/facts", {"text": f"Dislikes {canary} soup.", "kind": "preference"})
-    caller.world.execute(
-        "update memory_fact set forgotten_at = now() where id = %s", doomed.json()["fact"]["id"]
-    )
+    _forget(caller, doomed.json()["fact"]["id"])
+    for command in (
+        {
+            "command": "create",
+            "path": f"/memories/{canary}/=a.md",
+            "file_text": f"={canary}\nnotes",
+        },
+        {"command": "create", "path": "/memories/b.md", "file_text": ""},
+    ):
+        answer = await caller.post("/memory-tool", command)
+        assert not answer.json()["is_error"], answer.text
     waiting = {"role": "user", "content": f"I prefer {canary} seats.", "id": "m1"}
     await caller.post(f"/sessions/open-{canary}/messages", {"messages": [waiting]})
+
+
+def _forget(caller: Caller, fact_id: str) -> None:
+    """Let a fact be forgotten, as time alone would."""
+    caller.world.execute("update memory_fact set forgotten_at = now() where id = %s", fact_id)
+    caller.world.execute(
+        "insert into fact_event (tenant_id, user_id, id, fact_id, n, what, by, status)"
+        " select tenant_id, user_id, gen_random_uuid(), id, 0, 'forgotten', 'worker', 'forgotten'"
+        " from memory_fact where id = %s",
+        fact_id,
+    )

@@ -5,12 +5,17 @@ import io
 import json
 import random
 import zlib
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from psycopg_pool import PoolTimeout
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as CheckoutTimeout
 
 from app.api.records import read_lines
 from app.errors import Conflict
@@ -143,6 +148,34 @@ async def test_imported_facts_are_recalled_with_vectors_of_this_service(
     assert model == other.world.core.embedder.name
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        PoolTimeout("busy"),
+        CheckoutTimeout("busy"),
+        psycopg.OperationalError("the connection is lost"),
+        DBAPIError("select", None, psycopg.OperationalError("the connection is lost")),
+    ],
+)
+async def test_an_import_is_answered_though_the_database_goes_away_after_it(
+    alice: Caller, error: Exception
+):
+    class Unlucky:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(alice.world.core.embedder, name)
+
+        async def embed(self, *_: Any) -> Any:
+            raise error
+
+    fact = a_fact()
+    async with alice.world.over(replace(alice.world.core, embedder=Unlucky())) as world:
+        answer = await put(Caller(world, alice.tenant_id, alice.key, alice.user), HEADER, fact)
+
+    assert (answer.status_code, answer.json()["imported"]) == (200, 1)
+    [kept] = await alice.facts()
+    assert answer.json()["ids"] == {fact["id"]: kept["id"]}
+
+
 async def test_turns_that_wait_are_read_and_those_read_are_not(alice: Caller, other: Caller):
     await fill(alice)
     await moved(await export(alice), other)
@@ -256,8 +289,108 @@ async def test_an_import_does_not_bring_back_who_is_erased_meanwhile(alice: Call
         pytest.fail("nothing is imported")
 
     with pytest.raises(Conflict):
-        await import_user(alice.world.core, alice.tenant_id, alice.user, records(), settle=settle)
+        await import_user(
+            alice.world.core, alice.tenant_id, alice.user, records(), by="cli", settle=settle
+        )
     assert (await export(alice))[0]["created_at"] is None
+
+
+# Files of the memory tool, and what was believed when.
+
+
+def a_file(path: str, content: str | None = "notes", **more: Any) -> dict[str, Any]:
+    return {"type": "file", "path": path, "content": content, "created_at": AT,
+            "updated_at": AT, **more}  # fmt: skip
+
+
+async def view(caller: Caller, path: str = "/memories") -> str:
+    answer = await caller.post("/memory-tool", {"command": "view", "path": path})
+    return answer.json()["content"]
+
+
+async def test_files_come_in_beside_those_that_are_there(alice: Caller):
+    for path in ("/memories/mine.md", "/memories/both.md"):
+        made = {"command": "create", "path": path, "file_text": "mine"}
+        assert not (await alice.post("/memory-tool", made)).json()["is_error"]
+
+    report = await moved(
+        [
+            HEADER,
+            a_file("/memories/both.md", "theirs"),
+            a_file("/memories/deep/er/theirs.md", "theirs"),
+            a_file("/memories/deep", None),
+            a_file("/memories/mine.md/below.md"),
+            a_file("/memories/secret.md", "my password is hunter2-Xy9!kk"),
+            a_file("/memories/../up.md"),
+            a_file("/memories"),
+            a_file("/memories/large.md", "x" * 102_401),
+        ],
+        alice,
+    )
+
+    assert report["rejected"] == {"invalid": 3, "path_taken": 1, "secret": 1}
+    assert "mine" in await view(alice, "/memories/both.md")
+    assert "theirs" in await view(alice, "/memories/deep/er/theirs.md")
+    listing = await view(alice)
+    assert [name for name in ("secret", "up.md", "large", "below") if name in listing] == []
+
+
+async def test_no_more_files_come_in_than_a_user_may_have(alice: Caller):
+    files = [a_file(f"/memories/{n:04}.md", "") for n in range(2_003)]
+
+    report = await moved([HEADER, *files], alice)
+
+    assert report["rejected"] == {"too_many_files": 3}
+    assert (await moved([HEADER, *files], alice))["rejected"] == {"too_many_files": 3}
+
+
+async def test_what_was_believed_before_is_known_after_an_import(alice: Caller, other: Caller):
+    await alice.say("I work at Initech.", session="one")
+    [before] = alice.world.rows(
+        "select max(at) from fact_event where tenant_id = %s", alice.tenant_id
+    )
+    await alice.say("I work at Globex now.", session="two")
+    await moved(await export(alice), other)
+
+    then = {"known_at": before[0].isoformat()}
+    for caller in (alice, other):
+        believed = (await caller.get("/facts", params=then)).json()["items"]
+        assert [fact["text"] for fact in believed] == ["Works at Initech."]
+
+
+async def test_a_fact_without_a_sound_history_is_known_from_its_import_on(alice: Caller):
+    told = a_fact()
+    lying = a_fact("Uses Redis.")
+    event = {"type": "event", "fact": lying["id"], "at": AT, "n": 0, "what": "forgotten",
+             "by": "page", "status": "forgotten"}  # fmt: skip
+
+    await moved([HEADER, told, lying, event], alice)
+
+    ((at,),) = alice.world.rows(
+        "select max(at) from fact_event where tenant_id = %s", alice.tenant_id
+    )
+    known = (await alice.get("/facts", params={"known_at": at.isoformat()})).json()["items"]
+    assert sorted(fact["text"] for fact in known) == ["Prefers window seats.", "Uses Redis."]
+    assert (await alice.get("/facts", params={"known_at": AT})).json()["items"] == []
+    new_id = next(fact["id"] for fact in known if "Redis" in fact["text"])
+    why = (await alice.get(f"/facts/{new_id}/why")).json()
+    assert [one["what"] for one in why["events"]] == ["forgotten", "imported"]
+
+
+async def test_evidence_still_names_the_fact_that_it_came_with(alice: Caller, other: Caller):
+    await alice.say("I live in Lisbon.", session="mine")
+    await alice.of("anonymous").say("I live in Lisbon.", session="anonymous")
+    await alice.of("anonymous").post("/merge", {"into": "alice"})
+
+    await moved(await export(alice), other)
+
+    [merged] = await other.facts("superseded")
+    origins = other.world.rows(
+        "select fact_id::text, merged_from::text from evidence"
+        " where tenant_id = %s and merged_from is not null",
+        other.tenant_id,
+    )
+    assert origins == [(merged["superseded_by"], merged["id"])]
 
 
 # The guard.
@@ -443,6 +576,27 @@ async def test_what_is_no_export_is_a_clear_4xx_and_changes_nothing(
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert await alice.texts("all") == ["Uses Postgres."]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("a1", "body.a1"), ("Dana lives in Lisbon", "a field"), ("x" * 65, "a field")],
+)
+async def test_a_documents_first_unknown_name_ends_the_reading(alice: Caller, name: str, told: str):
+    rest = b"," + b" " * 200_000 + b"this is never read"
+
+    answer = await alice.post("/import", content=b'{"%s":1' % name.encode() + rest, headers=JSON)
+
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert told in answer.json()["detail"]
+    assert ("Dana" in answer.text, "xxx" in answer.text) == (False, False)
+
+
+@pytest.mark.parametrize("name", [b"1", b"[1]", b"{}", b"null"])
+async def test_a_documents_names_are_strings(alice: Caller, name: bytes):
+    answer = await alice.post("/import", content=b"{" + name + b":[]}", headers=JSON)
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "malformed")
 
 
 async def test_a_body_over_its_limit_is_cut_off_unread(alice: Caller, monkeypatch: Any):

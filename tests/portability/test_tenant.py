@@ -32,7 +32,7 @@ async def test_every_user_is_there_and_can_be_imported_alone(alice: Caller, othe
     await other.post("/facts", {"text": "Uses something foreign.", "kind": "preference"})
     out = io.BytesIO()
 
-    count = await export_tenant(alice.world.core.db, alice.tenant_id, out)
+    count = await export_tenant(alice.world.core.db, alice.tenant_id, out, by="cli")
 
     users = _by_user(out.getvalue())
     assert count == 4
@@ -45,6 +45,27 @@ async def test_every_user_is_there_and_can_be_imported_alone(alice: Caller, othe
     assert (all_at_once.status_code, all_at_once.json()["code"]) == (422, "several_users")
 
 
+async def test_the_facts_of_the_organization_come_first_under_nobodys_name(alice: Caller):
+    rule = {"text": "We deploy on Fridays.", "kind": "constraint"}
+    await alice.call("POST", "/v1/organization/facts", json=rule)
+    await alice.post("/facts", {"text": "Uses Postgres.", "kind": "preference"})
+    out = io.BytesIO()
+
+    count = await export_tenant(alice.world.core.db, alice.tenant_id, out, by="cli")
+
+    records = [json.loads(line) for line in out.getvalue().splitlines()]
+    headers = [(one["user"], n) for n, one in enumerate(records) if one["type"] == "export"]
+    assert count == 1
+    assert [user for user, _ in headers] == [None, "alice"]
+    texts = [
+        [one["text"] for one in part if one["type"] == "fact"]
+        for part in (records[: headers[1][1]], records[headers[1][1] :])
+    ]
+    assert texts == [["We deploy on Fridays."], ["Uses Postgres."]]
+    log = (await alice.call("GET", "/v1/audit-log", params={"action": "tenant_exported"})).json()
+    assert [(entry["actor"], entry["user"]) for entry in log["items"]] == [("cli", None)]
+
+
 async def test_users_are_read_page_by_page(alice: Caller, monkeypatch):
     monkeypatch.setattr("app.memory.export._TOGETHER", 2)
     for n in range(5):
@@ -53,7 +74,7 @@ async def test_users_are_read_page_by_page(alice: Caller, monkeypatch):
         )
     out = io.BytesIO()
 
-    assert await export_tenant(alice.world.core.db, alice.tenant_id, out) == 5
+    assert await export_tenant(alice.world.core.db, alice.tenant_id, out, by="cli") == 5
     assert sorted(_by_user(out.getvalue())) == [f"user {n}" for n in range(5)]
 
 

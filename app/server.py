@@ -1,0 +1,80 @@
+"""uvicorn as the service runs it: slow clients are cut, whatever part of a request they dawdle at.
+
+uvicorn bounds the pause between two requests alone. A body that comes too slowly is refused by the
+edge, which can say so; what is below is cut without a word.
+"""
+
+import asyncio
+from typing import Any, Final
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_WITHIN: Final = 20.0
+"""Seconds from a connection's start, or its last answer, to the end of the next request's head."""
+
+READ_WITHIN: Final = 25.0
+"""Seconds that an answer may wait for its reader."""
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """uvicorn's own protocol, with a watch on each connection."""
+
+    _head: asyncio.TimerHandle | None = None
+    _reader: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
+        """Wait for the first head, and not for ever."""
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Watch no more."""
+        self._stop(self._head)
+        self._stop(self._reader)
+        super().connection_lost(exc)
+
+    def on_headers_complete(self) -> None:
+        """Leave the request to the edge."""
+        self._stop(self._head)
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next head, whatever else still comes."""
+        super().on_response_complete()
+        if not self.pipeline and not self.transport.is_closing():
+            self._await_head()
+
+    def pause_writing(self) -> None:
+        """Wait for the reader, and not for ever."""
+        super().pause_writing()
+        self._reader = self.loop.call_later(READ_WITHIN, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: it has read."""
+        self._stop(self._reader)
+        super().resume_writing()
+
+    def _await_head(self) -> None:
+        self._stop(self._head)
+        self._head = self.loop.call_later(HEAD_WITHIN, self.transport.abort)
+
+    @staticmethod
+    def _stop(timer: asyncio.TimerHandle | None) -> None:
+        if timer is not None:
+            timer.cancel()
+
+
+def configuration(app: Any, host: str, port: int, **more: Any) -> uvicorn.Config:
+    """Give the server's configuration for an application."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=PatientProtocol,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        **more,
+    )

@@ -1,0 +1,53 @@
+"""What operating the service needs: keys that can be told apart, workers that say how they are.
+
+The indexes let a worker find the next job of each tenant in turn, and whether a job's lock is free,
+without reading the whole queue.
+"""
+
+from alembic import op
+
+revision = "0014"
+down_revision = "0013"
+branch_labels = None
+depends_on = None
+
+_SERVICE = "usermem_service"
+
+
+def upgrade() -> None:
+    op.execute("set local lock_timeout = '2s'")
+    op.execute("alter table api_key add column last_four text")
+    op.execute("alter table api_key add column last_used_at timestamptz")
+    # Of no tenant: what a process knows of the model, for those that never ask it.
+    op.execute(
+        """
+        create table worker_state (
+          id uuid not null,
+          seen_at timestamptz default now() not null,
+          model text not null,
+          constraint pk_worker_state primary key (id)
+        )
+        """
+    )
+    op.execute(f"grant select, insert, update, delete on worker_state to {_SERVICE}")
+    op.execute(
+        """
+        create index procrastinate_jobs_by_tenant
+        on procrastinate_jobs ((coalesce(args ->> 'tenant_id', '')), id) where status = 'todo'
+        """
+    )
+    op.execute(
+        """
+        create index procrastinate_jobs_by_lock
+        on procrastinate_jobs (lock, id) where status in ('todo', 'doing')
+        """
+    )
+
+
+def downgrade() -> None:
+    op.execute("set local lock_timeout = '2s'")
+    op.execute("drop index procrastinate_jobs_by_lock")
+    op.execute("drop index procrastinate_jobs_by_tenant")
+    op.execute("drop table worker_state")
+    op.execute("alter table api_key drop column last_used_at")
+    op.execute("alter table api_key drop column last_four")
