@@ -7,7 +7,7 @@ forced on every table here; the policies stand in the migrations.
 """
 
 from datetime import date, datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from pgvector.sqlalchemy import HALFVEC
@@ -238,7 +238,8 @@ class IncognitoSession(OfUser, Base):
     created_at: Mapped[datetime] = mapped_column(server_default=_NOW)
 
 
-_LIVE = "superseded_at is null and quarantined_at is null and forgotten_at is null"
+LIVE: Final = "superseded_at is null and quarantined_at is null and forgotten_at is null"
+"""Of a fact, in SQL: whether it holds, unless it has expired."""
 
 
 class Fact(OfUser, Base):
@@ -261,7 +262,7 @@ class Fact(OfUser, Base):
             "user_id",
             "fingerprint",
             unique=True,
-            postgresql_where=text(_LIVE),
+            postgresql_where=text(LIVE),
         ),
         Index(
             "uq_memory_fact_live_slot",
@@ -269,7 +270,7 @@ class Fact(OfUser, Base):
             "user_id",
             "slot",
             unique=True,
-            postgresql_where=text(_LIVE),
+            postgresql_where=text(LIVE),
         ),
         Index("ix_memory_fact_newest", "tenant_id", "user_id", "created_at", "id"),
         Index(

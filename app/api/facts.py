@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.db import now
 from app.deps import ByPrefix, CoreDep, CredentialDep, KeyedRoute, Needs, OwnerDep, Tx
 from app.memory import facts
-from app.memory.view import View, status_of
+from app.memory.view import Status, View, status_of
 from app.models import Fact
 from app.once import OnceDep
 from app.wire import FactId, Kind, Limit, Line, Metadata, Model, Time, UserId
@@ -50,9 +50,6 @@ def for_users_and_organization(
         return handler
 
     return register
-
-
-Status = Literal["live", "superseded", "quarantined", "expired", "forgotten"]
 
 
 class FactOut(Model):
@@ -104,7 +101,6 @@ class FactIn(Model):
     metadata: Metadata | None = None
 
 
-_STATUSES = Literal["live", "superseded", "quarantined", "expired", "forgotten", "all"]
 _BY_METADATA = {
     "name": "metadata.KEY",
     "in": "query",
@@ -121,7 +117,8 @@ class ViewIn:
     def __init__(
         self,
         status: Annotated[
-            _STATUSES | None, Query(description="Default: `live`, unless a time is given.")
+            Status | Literal["all"] | None,
+            Query(description="Default: `live`, unless a time is given."),
         ] = None,
         kind: Kind | None = None,
         as_of: Annotated[Time | None, Query(description="What was true then.")] = None,

@@ -14,9 +14,11 @@ from starlette.types import Receive, Scope, Send
 
 from app import problems
 from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, get_core, get_credential
+from app.memory.answer import Degraded
 from app.memory.core import Core
 from app.memory.recall import DEFAULT_BUDGET, Question, recall
 from app.memory.tenants import Credential
+from app.memory.users import MemoryMode
 from app.wire import WHOLE, Id, Kind, Line, Model, UserId, prefers
 
 T = TypeVar("T")
@@ -104,9 +106,9 @@ class RecallOut(Model):
     tokens: int
     left_out: LeftOut
     frozen: bool
-    degraded: Literal["embedder", "deadline", "text_search"] | None
+    degraded: Degraded | None
     pending_sessions: int
-    memory: Literal["on", "paused", "restricted"]
+    memory: MemoryMode
 
 
 def _matches(header: str | None, etag: str) -> bool:

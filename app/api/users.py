@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID
 from zoneinfo import available_timezones
 
@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from app.deps import CoreDep, CredentialDep, KeyCacheDep, KeyedRoute, Needs, Tx
 from app.memory.erase import erase_user
 from app.memory.page_links import LONGEST, create_link
-from app.memory.users import read_settings, write_settings
+from app.memory.users import MemoryMode, read_settings, write_settings
 from app.wire import ONE_LINE, WHOLE, Line, Model, UserId
 
 router = APIRouter(prefix="/v1/users/{user:id}", route_class=KeyedRoute, tags=["users"])
@@ -42,7 +42,7 @@ Locale = Annotated[
 class SettingsOut(Model):
     """What holds for the user's memory."""
 
-    memory: Literal["on", "paused", "restricted"]
+    memory: MemoryMode
     locale: str | None
     timezone: str | None
 
@@ -50,7 +50,7 @@ class SettingsOut(Model):
 class SettingsIn(Model):
     """The settings; with PATCH, those that are not named stay as they are."""
 
-    memory: Literal["on", "paused", "restricted"] = "on"
+    memory: MemoryMode = "on"
     locale: Locale | None = None
     timezone: Timezone | None = None
 

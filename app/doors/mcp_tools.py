@@ -14,16 +14,16 @@ from pydantic import Field
 
 from app.db import now
 from app.memory import facts
+from app.memory.answer import Degraded
 from app.memory.core import Core
 from app.memory.recall import DEFAULT_BUDGET, Question
 from app.memory.recall import recall as recall_block
-from app.memory.view import View, status_of
+from app.memory.users import MemoryMode
+from app.memory.view import Status, View, status_of
 from app.models import Fact
 from app.wire import Kind, Limit, Line, Model, Uuid
 
 MAX_QUERY: Final = 32 * 1024
-
-Status = Literal["live", "superseded", "quarantined", "expired", "forgotten"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ class RecallOut(Model):
 
     block: str = Field(description="The facts as a text for the prompt; empty when there are none.")
     facts: list[RecalledOut]
-    memory: Literal["on", "paused", "restricted"]
-    degraded: Literal["embedder", "deadline", "text_search"] | None
+    memory: MemoryMode
+    degraded: Degraded | None
 
 
 class ListIn(Model):

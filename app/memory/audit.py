@@ -24,7 +24,7 @@ from app.memory.learn import live
 from app.memory.policy import policy_of
 from app.memory.quarantine import names_of
 from app.memory.tenants import every_tenant
-from app.models import Fact
+from app.models import LIVE, Fact
 from app.telemetry import logger
 
 if TYPE_CHECKING:
@@ -55,14 +55,14 @@ NEAREST: Final = 50
 _BATCH: Final = 500
 
 _NEAREST_FACTS = text(
-    """
+    f"""
     select user_id, id, 1 - ((embedding <=> cast(:vector as halfvec)) + 0) as score
     from memory_fact
     where tenant_id = :tenant_id and embedding_model = :model
-      and superseded_at is null and quarantined_at is null and forgotten_at is null
+      and {LIVE}
       and (embedding <=> cast(:vector as halfvec)) + 0 <= 1 - cast(:near as float8)
     order by score desc limit :most
-    """
+    """  # noqa: S608 - the text put in is a constant
 )
 
 

@@ -25,7 +25,7 @@ from app.memory.reconcile import Known, Plan, Proposal, Ruling, plan
 from app.memory.space import embedder_of
 from app.memory.users import lock_user
 from app.memory.write import Outcome, Prepared, write
-from app.models import Fact, Unlearned
+from app.models import LIVE, Fact, Unlearned
 from app.rules import RulesJudge
 from app.text import any_word, fold
 
@@ -39,32 +39,32 @@ _rules = RulesJudge()
 _ONE_VALUE = Verdict("CONTRADICTS", "same single-valued subject, newer statement")
 
 _SIMILAR = text(
-    """
+    f"""
     select p.n - 1 as n, near.id
     from unnest(cast(:vectors as text[])) with ordinality as p (vector, n)
     cross join lateral (
       select id, (embedding <=> cast(p.vector as halfvec)) + 0 as distance
       from memory_fact
       where tenant_id = :tenant_id and user_id = :user_id
-        and superseded_at is null and quarantined_at is null and forgotten_at is null
+        and {LIVE}
         and embedding_model = :model
       order by distance limit :most
     ) near
     where near.distance <= 1 - cast(:floor as float8)
-    """
+    """  # noqa: S608 - the text put in is a constant
 )
 _SHARING_WORDS = text(
-    """
+    f"""
     select p.n - 1 as n, near.id
     from unnest(cast(:queries as text[])) with ordinality as p (query, n)
     cross join lateral (
       select id from memory_fact
       where tenant_id = :tenant_id and user_id = :user_id
-        and superseded_at is null and quarantined_at is null and forgotten_at is null
+        and {LIVE}
         and words @@ cast(p.query as tsquery)
       order by ts_rank(words, cast(p.query as tsquery)) desc, id limit :most
     ) near
-    """
+    """  # noqa: S608 - as above
 )
 
 

@@ -16,17 +16,14 @@ import numpy as np
 from cachetools import TTLCache
 from numpy.typing import NDArray
 
-from app import trip
+from app import models, trip
 from app.db import Scope
 from app.embeddings import Vector
 from app.llm import Kind
 from app.memory.render import Tier
 from app.memory.selection import Row
 
-LIVE: Final = """
-superseded_at is null and quarantined_at is null and forgotten_at is null
-and (expires_at is null or expires_at > now())
-"""
+LIVE: Final = f"{models.LIVE} and (expires_at is null or expires_at > now())"
 
 KEPT_FOR: Final = 60
 """Seconds: an operator's change by hand, which moves no revision, is seen after that."""
