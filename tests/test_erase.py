@@ -428,14 +428,19 @@ async def test_another_process_never_serves_what_was_erased(alice):
         assert "tea" in await there.block("which tea", session="s")
 
 
-async def test_a_key_bound_to_a_user_ends_with_the_erasure(alice: Caller):
+@pytest.mark.parametrize("way", ["erase", "merge"])
+async def test_a_key_bound_to_a_user_ends_with_the_erasure(alice: Caller, way: str):
     async with alice.world.core.db.tenant(alice.tenant_id) as tx:
         bound = await create_key(tx, alice.tenant_id, ("facts",), bound_to=alice.user)
     own = Caller(alice.world, alice.tenant_id, bound.key, alice.user)
     fact = {"text": "Likes rum.", "kind": "preference"}
     assert (await own.post("/facts", fact)).status_code == 201
 
-    assert (await alice.call("DELETE", alice.base)).status_code == 200
+    if way == "erase":
+        gone = await alice.call("DELETE", alice.base)
+    else:
+        gone = await alice.post("/merge", {"into": "account"})
+    assert gone.status_code == 200
 
     assert (await own.post("/facts", fact)).status_code == 401
     assert await alice.texts("all") == []

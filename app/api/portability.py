@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.api.records import read_document, read_lines
-from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, StreamingRoute
+from app.deps import CoreDep, CredentialDep, KeyCacheDep, KeyedRoute, Needs, StreamingRoute
 from app.download import Download
 from app.errors import NotFound
 from app.memory.export import export_user
@@ -117,11 +117,14 @@ class MergedOut(Model):
     dependencies=[_privacy],
     responses={409: {"description": "The memory of one of the two is paused"}},
 )
-async def merge(user: UserId, body: MergeIn, core: CoreDep, key: CredentialDep) -> MergedOut:
+async def merge(
+    user: UserId, body: MergeIn, core: CoreDep, key: CredentialDep, keys: KeyCacheDep
+) -> MergedOut:
     """Move everything of this user to another id of the same person, and erase the old id."""
     if key.bound_to is not None and body.into != key.bound_to:
         raise NotFound("There is no such user.")
     merged = await merge_users(core, key.tenant_id, user, body.into, by=key.actor)
+    keys.drop_bound(key.tenant_id, user)
     return MergedOut.model_validate(merged)
 
 

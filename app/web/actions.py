@@ -8,7 +8,7 @@ from uuid import UUID
 from fastapi import APIRouter, Request, Response
 from starlette.responses import RedirectResponse
 
-from app.deps import CoreDep
+from app.deps import CoreDep, KeyCacheDep
 from app.download import Download
 from app.errors import Conflict, Gone, Invalid, NotFound, Stale
 from app.memory import edit, files
@@ -198,7 +198,9 @@ async def export(visitor: VisitorDep, _form: OwnForm) -> Response:
 
 
 @router.post("/erase")
-async def erase(request: Request, visitor: VisitorDep, form: OwnForm) -> Response:
+async def erase(
+    request: Request, visitor: VisitorDep, keys: KeyCacheDep, form: OwnForm
+) -> Response:
     """Erase everything, once the person has said so a second time."""
     texts = texts_of(request, visitor)
     if form.get("sure") != "yes":
@@ -206,6 +208,7 @@ async def erase(request: Request, visitor: VisitorDep, form: OwnForm) -> Respons
         return render(request, "erase.html", visitor, status=422, problem=problem)
     visit = visitor.visit
     erased = await erase_user(visitor.core, visit.scope.tenant_id, visit.user, by=BY)
+    keys.drop_bound(visit.scope.tenant_id, visit.user)
     until = texts.date(erased.backups_until, visitor.zone)
     answer = message(request, "erased", reader=visitor, until=until)
     end_session(request, answer)
