@@ -13,7 +13,7 @@ from app import models
 _LOCK = 7_203_559_001  # any constant: two replicas that start at once must meet on the same number
 
 _WAITS = (0.5, 1, 2, 4, *(8,) * 20)
-"""Seconds between tries. Each waits two seconds for a table (the migrations say so), and whoever
+"""Seconds between tries. Each waits .3 s for a table (the migrations say so), and whoever
 uses the table waits behind it meanwhile: so it lets go, and comes again."""
 
 

@@ -12,10 +12,10 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     ${upgrades if upgrades else ""}
 
 
 def downgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     ${downgrades if downgrades else ""}

@@ -13,7 +13,7 @@ from tests.conftest import ROOT_KEY
 from tests.databases import fresh
 from tests.fleet import Fleet
 
-SHORT_RUN = ["--phases=examples,fuzzing", "--max-examples=3"]
+SHORT_RUN = ["--phases=examples,fuzzing", "--max-examples=3", "--seed=1"]
 LONG_RUN = [f"--max-examples={os.environ.get('FUZZ_EXAMPLES')}"]
 ROOT = Path(__file__).parent.parent
 

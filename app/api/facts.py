@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.db import now
 from app.deps import ByPrefix, CoreDep, CredentialDep, KeyedRoute, Needs, OwnerDep, Tx
 from app.memory import facts
-from app.memory.view import Status, View, status_of
+from app.memory.view import AnyStatus, Status, View, status_of
 from app.models import Fact
 from app.once import OnceDep
 from app.wire import FactId, Kind, Limit, Line, Metadata, Model, Time, UserId
@@ -117,7 +117,7 @@ class ViewIn:
     def __init__(
         self,
         status: Annotated[
-            Status | Literal["all"] | None,
+            AnyStatus | None,
             Query(description="Default: `live`, unless a time is given."),
         ] = None,
         kind: Kind | None = None,

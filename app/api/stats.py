@@ -38,7 +38,13 @@ def _parse_day(value: object) -> date:
 Day = Annotated[
     date,
     BeforeValidator(_parse_day),
-    WithJsonSchema({"type": "string", "examples": ["2026-09-03", "2026-09-03T00:00:00Z"]}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "anyOf": [{"format": "date"}, {"format": "date-time"}],
+            "examples": ["2026-09-03", "2026-09-03T00:00:00Z"],
+        }
+    ),
 ]
 
 

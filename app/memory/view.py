@@ -23,6 +23,7 @@ from app.models import Fact, FactEvent
 from app.text import clean, words
 
 Status = Literal["live", "superseded", "quarantined", "expired", "forgotten"]
+AnyStatus = Literal[Status, "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class View:
     one gives live and superseded facts that held then, the other those that were live then.
     """
 
-    status: Status | Literal["all"] | None = None
+    status: AnyStatus | None = None
     kind: Kind | None = None
     as_of: datetime | None = None
     known_at: datetime | None = None
@@ -58,7 +59,7 @@ def status_of(fact: Fact, at: datetime) -> Status:
 
 
 def with_status(
-    status: Status | Literal["all"],
+    status: AnyStatus,
     at: datetime,
     stored: ColumnElement[str] = STORED,
     expires_at: ColumnElement[datetime | None] | None = None,

@@ -250,7 +250,7 @@ create index ix_verdict_old on verdict (tenant_id, user_id, old_id)
 
 
 def upgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute(_DDL)
     # Out of line, a vector costs a search two and a half times as much.
     op.execute("alter table memory_fact alter column embedding set storage plain")
@@ -264,6 +264,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     for table in reversed(_TABLES):
         op.execute(f"drop table {table}")

@@ -9,7 +9,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute(
         """
         create index ix_memory_fact_quarantine on memory_fact (tenant_id, created_at, id)
@@ -31,7 +31,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute("drop function app.tenant_ids()")
     op.execute("drop index ix_user_directory_user")
     op.execute("drop index ix_memory_fact_quarantine")

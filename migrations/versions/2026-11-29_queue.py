@@ -15,7 +15,7 @@ _SERVICE = "usermem_service"
 
 
 def upgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     # Over the driver's own cursor: the text holds `%`, which SQLAlchemy would read as a parameter.
     raw = op.get_bind().connection.driver_connection
     if raw is None:
@@ -56,7 +56,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute("drop function app.overdue_sessions(integer)")
     op.execute(
         """

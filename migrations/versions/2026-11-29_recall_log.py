@@ -36,7 +36,7 @@ create index ix_memory_session_pending on memory_session (tenant_id, user_id)
 
 
 def upgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute(_DDL)
     own = "tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid"
     op.execute("alter table recall_log enable row level security")
@@ -46,6 +46,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute("drop index ix_memory_session_pending")
     op.execute("drop table recall_log")

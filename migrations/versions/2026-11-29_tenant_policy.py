@@ -28,7 +28,7 @@ create table tenant_usage (
 
 
 def upgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute(_DDL)
     own = "tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid"
     for table in ("tenant_policy", "tenant_usage"):
@@ -39,6 +39,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute("drop table tenant_usage")
     op.execute("drop table tenant_policy")

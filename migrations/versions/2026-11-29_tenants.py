@@ -17,7 +17,7 @@ _OWN_TENANT = "nullif(current_setting('app.tenant_id', true), '')::uuid"
 
 
 def upgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     _check_owner()
     op.execute(
         """
@@ -104,7 +104,7 @@ def _check_owner() -> None:
 
 
 def downgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.drop_table("api_key")
     op.drop_table("tenant")
     op.execute("drop function app.enter_tenant(uuid)")

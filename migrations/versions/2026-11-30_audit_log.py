@@ -13,7 +13,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute(
         """
         create table audit_log (
@@ -58,6 +58,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute("drop function app.expire_audit_log()")
     op.execute("drop table audit_log")

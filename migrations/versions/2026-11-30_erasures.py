@@ -48,7 +48,7 @@ _VERBS = {
 
 
 def upgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute(_DDL)
     own = "tenant_id = nullif(current_setting('app.tenant_id', true), '')::uuid"
     for table, verbs in _VERBS.items():
@@ -70,7 +70,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute("drop function app.erasures()")
     for table in reversed(_VERBS):
         op.execute(f"drop table {table}")

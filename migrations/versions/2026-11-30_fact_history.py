@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute(
         """
         alter table fact_event
@@ -58,7 +58,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute(
         """
         drop index ix_fact_event_fact;

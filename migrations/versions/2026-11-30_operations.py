@@ -15,7 +15,7 @@ _SERVICE = "usermem_service"
 
 
 def upgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute("alter table api_key add column last_four text")
     op.execute("alter table api_key add column last_used_at timestamptz")
     # Of no tenant: what a process knows of the model, for those that never ask it.
@@ -45,7 +45,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute("drop index procrastinate_jobs_by_lock")
     op.execute("drop index procrastinate_jobs_by_tenant")
     op.execute("drop table worker_state")

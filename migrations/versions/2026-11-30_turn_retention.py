@@ -9,7 +9,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute("alter table message add column extracted_at timestamptz")
     op.execute(
         "create index ix_message_extracted on message (tenant_id, extracted_at)"
@@ -18,7 +18,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     # Extracted already: without the mark they would be extracted again.
     op.execute("delete from message where extracted_at is not null")
     op.execute("drop index ix_message_extracted")
