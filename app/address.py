@@ -3,7 +3,7 @@
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -56,12 +56,26 @@ def signing_key(settings: Settings) -> bytes:
 
 
 def ledger_path(settings: Settings) -> Path | None:
-    """Give where the erasure ledger is; None beside a database URL without one."""
+    """Give where the erasure ledger is; None beside a database URL without one.
+
+    By default it lies beside the data directory, not in it: a copy of that, put back, would bring
+    the erased back unnoticed. One that lies within from before is moved. It stays within where
+    nothing can be kept beside: the directory is a volume by itself, or its parent is not ours.
+    """
     if settings.erasure_ledger is not None:
         return settings.erasure_ledger.expanduser()
     if settings.database_url is not None:
         return None
-    return settings.data_dir.expanduser() / _LEDGER_FILE
+    data_dir = settings.data_dir.expanduser().resolve()
+    within = data_dir / _LEDGER_FILE
+    beside = data_dir.with_name(f"{data_dir.name}.{_LEDGER_FILE}")
+    if beside.exists():
+        return beside
+    if data_dir.is_mount() or not os.access(data_dir.parent, os.W_OK):
+        return within
+    with suppress(FileNotFoundError):  # there is none, or another process was first
+        within.rename(beside)
+    return beside
 
 
 def _generated_key(path: Path) -> bytes:

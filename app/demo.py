@@ -124,7 +124,7 @@ def run() -> None:
     with ExitStack() as stack:
         with console.status("Starting Postgres and the service"):
             folder = stack.enter_context(TemporaryDirectory(prefix="usermem-demo-"))
-            http = stack.enter_context(_service(Path(folder)))
+            http = stack.enter_context(_service(Path(folder, "data")))
         _Show(console, http).play()
 
 

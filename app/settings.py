@@ -97,8 +97,8 @@ class Settings(BaseSettings):
     erasure_ledger: Path | None = Field(
         None,
         description="File that remembers erasures apart from the database. Embedded: "
-        "`erasures.ndjson` in the data directory. With a database URL and without a ledger, a "
-        "restored backup could bring the erased back unnoticed.",
+        "beside the data directory, under its name and `.erasures.ndjson`. With a database URL and "
+        "without a ledger, a restored backup could bring the erased back unnoticed.",
     )
     backup_retention: Duration = Field(
         timedelta(days=30), description="How long backups of the database are kept, for receipts."

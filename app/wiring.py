@@ -80,6 +80,9 @@ def _ledger(settings: Settings) -> Ledger | None:
     if path is None:
         log.warning("no_erasure_ledger")
         return None
+    data_dir = settings.data_dir.expanduser().resolve()
+    if settings.database_url is None and path.resolve().is_relative_to(data_dir):
+        log.warning("ledger_within_data_dir")  # a copy of the folder takes it along
     try:
         return Ledger(path)
     except OSError as error:

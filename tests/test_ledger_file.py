@@ -8,9 +8,12 @@ from uuid import uuid4
 
 import pytest
 
+from app import telemetry, wiring
+from app.address import ledger_path
 from app.errors import Unavailable
 from app.memory import erasures
 from app.memory.ledger import Entry, Ledger, LedgerCorrupt, read
+from app.settings import Settings
 
 
 @pytest.fixture
@@ -83,3 +86,46 @@ def _line() -> str:
             "key_check": "00" * 8,
         }
     )
+
+
+def test_a_copy_of_the_data_directory_takes_no_ledger_along(tmp_path):
+    settings = Settings(data_dir=tmp_path / "data")
+    settings.data_dir.mkdir()
+
+    assert ledger_path(settings) == tmp_path / "data.erasures.ndjson"
+
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "linked").symlink_to(tmp_path / "elsewhere")
+    settings.data_dir = tmp_path / "linked"
+    assert ledger_path(settings) == tmp_path / "elsewhere.erasures.ndjson", "one for all its names"
+
+
+def test_a_ledger_within_the_data_directory_is_moved_out_of_it_once(tmp_path):
+    settings = Settings(data_dir=tmp_path / "data")
+    settings.data_dir.mkdir()
+    within = settings.data_dir / "erasures.ndjson"
+    within.write_text(_line())
+
+    moved = ledger_path(settings)
+
+    assert moved is not None
+    assert not within.exists()
+    before = moved.read_text()
+    assert before
+    within.write_text("of a copy that was put back")
+    assert ledger_path(settings) == moved
+    assert moved.read_text() == before, "what is put back replaces no ledger"
+
+
+def test_a_data_directory_that_is_a_volume_keeps_its_ledger_and_says_so(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
+    telemetry.configure("info")
+    settings = Settings(data_dir=tmp_path)
+
+    book = wiring._ledger(settings)
+
+    assert book is not None
+    assert book.path == tmp_path / "erasures.ndjson", "beside a volume nothing lasts"
+    assert "ledger_within_data_dir" in capsys.readouterr().err
