@@ -101,7 +101,11 @@ class Usage(Base):
 
 
 class UserDirectory(Base):
-    """Which random id stands for the caller's own user id. Erasing the row unnames the rest."""
+    """Which random id stands for the caller's own user id. Erasing the row unnames the rest.
+
+    `here_since` is this database's own time, whatever first day an import brought along; null for
+    those who came before it was kept.
+    """
 
     __tablename__ = "user_directory"
     __table_args__ = (Index("ix_user_directory_user", "tenant_id", "user_id"),)
@@ -109,6 +113,7 @@ class UserDirectory(Base):
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
     external_id: Mapped[str] = mapped_column(primary_key=True)
     user_id: Mapped[UUID]
+    here_since: Mapped[datetime | None] = mapped_column(server_default=_NOW)
 
 
 class User(Base):
@@ -555,7 +560,8 @@ class AuditEntry(Base):
 class Erasure(Base):
     """An erasure that this database has seen, append-only; what the ledger is held against.
 
-    `subject_hash` is a keyed hash of whose data went. No foreign key: it outlives its tenant.
+    `subject_hash` is a keyed hash of whose data went; `merged_into` of to whom, where it was moved.
+    No foreign key: it outlives its tenant.
     """
 
     __tablename__ = "erasure"
@@ -565,6 +571,7 @@ class Erasure(Base):
     id: Mapped[UUID] = mapped_column(primary_key=True)
     subject_hash: Mapped[bytes]
     erased_at: Mapped[datetime]
+    merged_into: Mapped[bytes | None]
 
 
 class PageLink(OfUser, Base):

@@ -38,7 +38,7 @@ async def test_a_migration_lets_a_long_transaction_finish_and_comes_again(urls):
     with fresh(urls) as its:
         db.migrate(its.superuser)
         with psycopg.connect(its.superuser) as busy:
-            busy.execute("lock table memory_fact, memory_user in row exclusive mode")
+            busy.execute("lock table memory_fact, memory_user, erasure in row exclusive mode")
             migrating = asyncio.create_task(asyncio.to_thread(again, its.superuser))
             await asyncio.sleep(3.5)
             assert not migrating.done()

@@ -9,7 +9,7 @@ a commit that fails has it voided.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, cast
 from uuid import UUID, uuid4
@@ -120,11 +120,13 @@ async def erase(
     user: str,
     *,
     by: str,
+    merged_into: str | None = None,
     replayed: Entry | None = None,
 ) -> Erased:
     """Erase a user as the last act of the caller's transaction, opened by `erasing`.
 
-    With `replayed` it is the ledger's own erasure that is done again, and not entered again.
+    `merged_into` names another user to whom all was moved just now. With `replayed` it is the
+    ledger's own erasure that is done again, and not entered again.
     Raises `Unavailable` when the ledger can't be written: then the caller's work is undone too.
     """
     found = await find_user(tx, tenant_id, user)
@@ -152,6 +154,8 @@ async def erase(
     core.mirrors.drop(scope.user_id)
     core.recalls.forget(scope)
     entry = replayed or await _entry(tx, core, tenant_id, user_hash(core, tenant_id, user))
+    if merged_into is not None:
+        entry = replace(entry, merged_into=user_hash(core, tenant_id, merged_into))
     await audit_log.record(
         tx,
         tenant_id,
@@ -214,6 +218,7 @@ def entered(entry: Entry) -> Erasure:
         id=entry.erasure_id,
         subject_hash=entry.subject_hash,
         erased_at=entry.erased_at,
+        merged_into=entry.merged_into,
     )
 
 

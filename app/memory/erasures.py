@@ -10,12 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from operator import attrgetter
 from typing import Final, Literal
 from uuid import UUID
 
 import psycopg
 from psycopg_pool import PoolTimeout
-from sqlalchemy import select, tuple_
+from sqlalchemy import func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import SERVICE_ROLE
@@ -24,7 +25,6 @@ from app.memory import cursor
 from app.memory.core import Core
 from app.memory.erase import entered, erase, erase_tenant, key_check, tenant_hash, user_hash
 from app.memory.ledger import Entry, Ledger, LedgerCorrupt
-from app.memory.users import find_user
 from app.models import Erasure, User, UserDirectory
 from app.telemetry import logger
 
@@ -66,12 +66,13 @@ async def seen(core: Core) -> list[Entry]:
     async with core.db.pool.connection() as connection, connection.transaction():
         await connection.execute("select set_config('role', %s, true)", (SERVICE_ROLE,))
         rows = await connection.execute(
-            "select id, tenant_id, subject_hash, erased_at from app.erasures() order by erased_at"
+            "select id, tenant_id, subject_hash, erased_at, merged_into"
+            " from app.erasures() order by erased_at"
         )
         own_check = key_check(core)
         return [
-            Entry(erasure_id, tenant_id, subject_hash, erased_at, own_check)
-            for erasure_id, tenant_id, subject_hash, erased_at in await rows.fetchall()
+            Entry(erasure_id, tenant_id, subject_hash, erased_at, own_check, into)
+            for erasure_id, tenant_id, subject_hash, erased_at, into in await rows.fetchall()
         ]
 
 
@@ -163,8 +164,10 @@ async def wait_for_all(core: Core) -> None:
 async def replay(core: Core, entries: Iterable[Entry]) -> int:
     """Do again those of the entries that the database lacks; give how many. Safe to repeat.
 
-    Whoever came, or came back, after an erasure is left alone. Raises `Conflict` before anything is
-    done when one was written under another signing key: nobody could be told from its hash.
+    Whoever came, or came back, after an erasure is left alone. So is whoever was merged away, for
+    what was moved isn't with the other one here, unless that one was erased afterwards. Raises
+    `Conflict` before anything is done when an entry was written under another signing key: nobody
+    could be told from its hash.
     """
     lacking = missing(entries, await seen(core))
     if any(entry.key_check != key_check(core) for entry in lacking):
@@ -174,13 +177,33 @@ async def replay(core: Core, entries: Iterable[Entry]) -> int:
             code="another_key",
         )
     by_tenant: dict[UUID, list[Entry]] = defaultdict(list)
-    for entry in lacking:
+    for entry in sorted(lacking, key=_when):
         by_tenant[entry.tenant_id].append(entry)
     for tenant_id, own in by_tenant.items():
         names = await _names(core, tenant_id, {entry.subject_hash for entry in own})
         for entry in own:
-            await _replay(core, entry, names.get(entry.subject_hash))
+            if _is_gone(entry, own):
+                await _replay(core, entry, names.get(entry.subject_hash))
+            else:
+                log.warning("merge_not_replayed", erasure=str(entry.erasure_id))
+                await _replay(core, entry, None)
     return len(lacking)
+
+
+_when: Final = attrgetter("erased_at")
+
+
+def _is_gone(entry: Entry, entries: Iterable[Entry]) -> bool:
+    """Tell whether what an entry took away was erased in the end, and not only moved.
+
+    A database that lacks a merge lacks what happened to the other user since, too.
+    """
+    last: Entry | None = entry
+    while last is not None and last.merged_into is not None:
+        since, into = last.erased_at, last.merged_into
+        later = (one for one in entries if one.subject_hash == into and one.erased_at > since)
+        last = min(later, key=_when, default=None)
+    return last is not None
 
 
 async def _replay(core: Core, entry: Entry, user: str | None) -> None:
@@ -196,9 +219,20 @@ async def _replay(core: Core, entry: Entry, user: str | None) -> None:
 
 
 async def _was_there(tx: AsyncSession, entry: Entry, user: str) -> bool:
-    scope = await find_user(tx, entry.tenant_id, user)
-    person = await tx.get(User, (scope.tenant_id, scope.user_id)) if scope else None
-    return person is not None and person.created_at <= entry.erased_at
+    """Tell whether a person was in this database before an erasure.
+
+    The first day that an import brought along says nothing of that: it may be of before, and what
+    a person brings back after an erasure is theirs.
+    """
+    since = await tx.scalar(
+        select(func.coalesce(UserDirectory.here_since, User.created_at))
+        .join(
+            User,
+            (User.tenant_id == UserDirectory.tenant_id) & (User.user_id == UserDirectory.user_id),
+        )
+        .where(UserDirectory.tenant_id == entry.tenant_id, UserDirectory.external_id == user)
+    )
+    return since is not None and since <= entry.erased_at
 
 
 async def _names(core: Core, tenant_id: UUID, wanted: set[bytes]) -> dict[bytes, str]:

@@ -27,7 +27,10 @@ log = logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One erasure: of a user or, where the hash is of the tenant alone, of a whole tenant."""
+    """One erasure: of a user or, where the hash is of the tenant alone, of a whole tenant.
+
+    With `merged_into`, the hash of another user, the first one's memory was moved there.
+    """
 
     erasure_id: UUID
     tenant_id: UUID
@@ -35,30 +38,34 @@ class Entry:
     erased_at: datetime
     key_check: str
     """Tells which signing key the hash was made with: under another one it stands for nobody."""
+    merged_into: bytes | None = None
 
     def line(self) -> str:
         """Write the entry as a line of the ledger."""
-        return json.dumps(
-            {
-                "erasure_id": str(self.erasure_id),
-                "tenant_id": str(self.tenant_id),
-                "subject_hash": self.subject_hash.hex(),
-                "erased_at": self.erased_at.isoformat(),
-                "key_check": self.key_check,
-            }
-        )
+        told = {
+            "erasure_id": str(self.erasure_id),
+            "tenant_id": str(self.tenant_id),
+            "subject_hash": self.subject_hash.hex(),
+            "erased_at": self.erased_at.isoformat(),
+            "key_check": self.key_check,
+        }
+        if self.merged_into is not None:
+            told["merged_into"] = self.merged_into.hex()
+        return json.dumps(told)
 
     @classmethod
     def of(cls, line: bytes) -> "Entry":
         """Read a line back. Raises `ValueError` for what is none."""
         try:
             told: dict[str, Any] = json.loads(line)
+            into = told.get("merged_into")
             return cls(
                 UUID(told["erasure_id"]),
                 UUID(told["tenant_id"]),
                 bytes.fromhex(told["subject_hash"]),
                 datetime.fromisoformat(told["erased_at"]),
                 str(told["key_check"]),
+                None if into is None else bytes.fromhex(into),
             )
         except (TypeError, KeyError, AttributeError) as error:
             raise ValueError("not a line of the ledger") from error

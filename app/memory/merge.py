@@ -126,7 +126,7 @@ async def merge_users(core: Core, tenant_id: UUID, user: str, into: str, *, by: 
             await audit_log.record(
                 tx, tenant_id, by, "user_merged", about=target.user_id, details=counts
             )
-            await erase.erase(tx, core, tenant_id, user, by=by)
+            await erase.erase(tx, core, tenant_id, user, by=by, merged_into=into)
             return merged
     raise Conflict("The user's facts keep changing; try again.", code="busy", retry_after=1)
 
