@@ -1,5 +1,6 @@
 """From settings to a running core: which extractor, which judge, which embedder."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -61,9 +62,11 @@ async def open_core(settings: Settings, url: str, *, warm: bool = True) -> Async
             mirrors=Mirrors(settings.recall_cache * 2**20),
         )
         await _check_ledger(core)
+        watching = asyncio.create_task(erasures.watch(core), name="ledger")
         try:
             yield read_by(claude, core) if claude else core
         finally:
+            watching.cancel()
             await core.recalls.aclose(db)
     finally:
         await embedder.aclose()

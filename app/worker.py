@@ -270,7 +270,7 @@ class Worker:
         self._stopping.set()
 
     async def _work(self) -> None:
-        """Work until `stop`, or until the database fails procrastinate's own worker."""
+        """Work until `stop`, or until the database fails the queue's worker or lacks erasures."""
         if not await self._may_work():
             return
         app = build_queue(self._core)
@@ -281,6 +281,7 @@ class Worker:
             aside = [
                 asyncio.create_task(self._care(app), name="care"),
                 asyncio.create_task(self._stopping.wait(), name="stopping"),
+                asyncio.create_task(erasures.wait_for_a_lack(self._core), name="ledger"),
             ]
             try:
                 await asyncio.wait({run, *aside}, return_when=asyncio.FIRST_COMPLETED)

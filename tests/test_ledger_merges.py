@@ -43,6 +43,7 @@ def before_the_merge(world, urls, ledger, tmp_path):
             async with a_service(world, after, ledger) as service:
                 assert await readiness(service) == (503, "failed")
                 await erasures.replay(service.core, read(ledger))
+                assert service.core.ledger
                 service.core.ledger.looked_at = float("-inf")
                 assert await readiness(service) == (200, "ok")
                 yield Caller(service, account.tenant_id, account.key, "account")

@@ -33,6 +33,9 @@ log = logger(__name__)
 LOOK_AGAIN: Final = 1.0
 """Seconds between looks at a database that lacks erasures, or was not to be had."""
 
+WATCHED: Final = 10.0
+"""Seconds between looks at one that has seen all: it may be restored under a running process."""
+
 _BATCH: Final = 1_000
 
 
@@ -93,22 +96,52 @@ def missing(entries: Iterable[Entry], known: Iterable[Entry]) -> list[Entry]:
 async def check(core: Core) -> Literal["ok", "degraded", "failed"]:
     """Tell how the database stands to its ledger; `degraded` without one.
 
-    Once all was seen that holds for the life of the process; until then it is looked at again, at
-    most once a second. Raises what the database raises.
+    Looks again where the last look is a while ago: sooner while erasures are missing. Raises what
+    the database raises.
     """
     ledger = core.ledger
     if ledger is None:
         return "degraded"
-    if not ledger.is_whole:
-        await _look(core, ledger)
+    async with ledger.looking:  # whoever comes meanwhile waits for this look's answer
+        pause = WATCHED if ledger.is_whole else LOOK_AGAIN
+        if time.monotonic() - ledger.looked_at >= pause:
+            await _look(core, ledger)
     return "ok" if ledger.is_whole else "failed"
 
 
 async def _look(core: Core, ledger: Ledger) -> None:
-    async with ledger.looking:  # whoever comes meanwhile waits for this look's answer
-        if not ledger.is_whole and time.monotonic() - ledger.looked_at >= LOOK_AGAIN:
-            ledger.is_whole = await _has_seen_all(core, ledger)
-            ledger.looked_at = time.monotonic()
+    """Compare the two, unless neither has changed since they were found to agree."""
+    as_found = await ledger.state(), await _fingerprint(core)
+    if not ledger.is_whole or as_found != ledger.agreed:
+        ledger.is_whole = await _has_seen_all(core, ledger)
+        ledger.agreed = as_found  # of before the comparison: what changed in it is compared again
+    ledger.looked_at = time.monotonic()
+
+
+async def _fingerprint(core: Core) -> object:
+    """Give what differs between two databases that have not seen the same erasures."""
+    async with core.db.pool.connection() as connection, connection.transaction():
+        await connection.execute("select set_config('role', %s, true)", (SERVICE_ROLE,))
+        found = await connection.execute(
+            "select count(*), bit_xor(hashtextextended(id::text, 0)) from app.erasures()"
+        )
+        return await found.fetchone()
+
+
+async def watch(core: Core) -> None:
+    """Look again and again, for as long as the caller lets it."""
+    while True:
+        await asyncio.sleep(WATCHED)
+        try:
+            await check(core)
+        except (psycopg.Error, PoolTimeout) as error:
+            log.warning("ledger_not_checked", error=type(error).__name__)
+
+
+async def wait_for_a_lack(core: Core) -> None:
+    """Return when erasures are missing; for ever where there is no ledger."""
+    while core.ledger is None or core.ledger.is_whole:  # noqa: ASYNC110 - many may find it
+        await asyncio.sleep(LOOK_AGAIN)
 
 
 async def _has_seen_all(core: Core, ledger: Ledger) -> bool:

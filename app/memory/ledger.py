@@ -122,12 +122,14 @@ _VOIDS: Final = b'{"voids": "'
 class Ledger:
     """The file at `path`, made if missing. Raises `OSError` where it can't be written.
 
-    `is_whole` once the database was found to have seen every erasure of it.
+    `is_whole` while the database is known to have seen every erasure of it, `agreed` is how the two
+    were when that was found.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.is_whole = False
+        self.agreed: object = None
         self.looked_at = float("-inf")
         self.looking = asyncio.Lock()
         self._writer = ThreadPoolExecutor(1, "ledger")  # one: lines come in the order asked for
@@ -160,6 +162,14 @@ class Ledger:
         except OSError as error:
             log.error("ledger_not_voided", error=type(error).__name__)  # noqa: TRY400 - as above
         self.is_whole, self.looked_at = False, float("-inf")
+
+    async def state(self) -> object:
+        """Give what differs after any change of the file; None where it can't be had."""
+        try:
+            found = await asyncio.to_thread(self.path.stat)
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
     async def read(self) -> list[Entry]:
         """Give all entries, oldest first. Raises `OSError`."""

@@ -104,7 +104,7 @@ async def merge_users(core: Core, tenant_id: UUID, user: str, into: str, *, by: 
             source = await find_user(tx, tenant_id, user)
             person = await tx.get(User, (tenant_id, source.user_id)) if source else None
             if source is None or person is None:
-                raise _unknown()
+                raise NotFound("There is no such user.")
             require_on(person)
             target, account = await ensure_user(tx, tenant_id, into)
             require_on(account)
@@ -112,11 +112,10 @@ async def merge_users(core: Core, tenant_id: UUID, user: str, into: str, *, by: 
             judge = await judge_for(tx, core, tenant_id, await policy_of(tx, core, tenant_id))
         prepared = await _prepare(core, target, proposals, judge)
         async with erase.erasing(core, tenant_id) as tx:
-            locked = await _lock_both(tx, source, target)
+            locked, revision = await _lock_both(tx, source, target)
             if source.user_id not in locked:
-                raise _unknown()
-            unchanged = person.revision + 1  # which the lock itself moved by one
-            if target.user_id not in locked or locked[source.user_id].revision != unchanged:
+                raise NotFound("There is no such user.")
+            if target.user_id not in locked or revision[source.user_id] != person.revision:
                 continue
             for one in locked.values():
                 require_on(one)
@@ -131,24 +130,24 @@ async def merge_users(core: Core, tenant_id: UUID, user: str, into: str, *, by: 
     raise Conflict("The user's facts keep changing; try again.", code="busy", retry_after=1)
 
 
-def _unknown() -> NotFound:
-    return NotFound("There is no such user.")
-
-
-async def _lock_both(tx: AsyncSession, source: Scope, target: Scope) -> dict[UUID, User]:
+async def _lock_both(
+    tx: AsyncSession, source: Scope, target: Scope
+) -> tuple[dict[UUID, User], dict[UUID, int]]:
     """Lock both users against every write, in an order that is the same for everybody.
+
+    Gives them, and which revision each had before the lock itself moved it.
 
     Harder than for a change of facts: whoever appends a turn is waited for too, or what was
     acknowledged would go with the old id.
     """
-    locked = {}
+    locked, revision = {}, {}
     for scope in sorted((source, target), key=lambda one: one.user_id):
         of_user = User.tenant_id == scope.tenant_id, User.user_id == scope.user_id
-        await tx.execute(select(User.user_id).where(*of_user).with_for_update())
+        before = await tx.scalar(select(User.revision).where(*of_user).with_for_update())
         row = await lock_user(tx, scope)
-        if row is not None:
-            locked[scope.user_id] = row
-    return locked
+        if row is not None and before is not None:
+            locked[scope.user_id], revision[scope.user_id] = row, before
+    return locked, revision
 
 
 async def _proposals(tx: AsyncSession, source: Scope) -> list[Proposal]:

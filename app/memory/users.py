@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from uuid import UUID, uuid4
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import BigInteger, cast, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -31,6 +31,10 @@ ORGANIZATION: Final = "\x1forganization"
 holds a control character, and the directory has no such row: nobody else can name it."""
 
 MemoryMode = Literal["on", "paused", "restricted"]
+
+_NEXT: Final = (
+    cast(User.revision, BigInteger) + 1 + cast(func.floor(func.random() * 2**30), BigInteger)
+) % (2**31)
 
 RESTRICTED: Final = "memory_restricted"
 """The reason of sessions that wait until a restriction is lifted."""
@@ -111,12 +115,13 @@ async def lock_user(tx: AsyncSession, scope: Scope, *, exclusive: bool = True) -
     """Lock the user's row until commit: exclusively before facts change, else against erasure.
 
     The exclusive lock moves the user's revision, so that no process goes on to recall what it held
-    in memory before.
+    in memory before; by a random step, so that after a restore or a failover, which takes it back,
+    it never comes again to a number that somebody holds other facts under.
     """
     own = User.tenant_id == scope.tenant_id, User.user_id == scope.user_id
     fresh = {"populate_existing": True}
     if exclusive:
-        moved = update(User).where(*own).values(revision=User.revision + 1).returning(User)
+        moved = update(User).where(*own).values(revision=_NEXT).returning(User)
         options = {**fresh, "synchronize_session": False}
         return (await tx.scalars(moved, execution_options=options)).one_or_none()
     held = select(User).where(*own).with_for_update(read=True, key_share=True)
