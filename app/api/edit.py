@@ -62,7 +62,7 @@ class FactChain(Model):
     items: list[FactOut]
 
 
-@for_users_and_organization(router, "DELETE", "/{fact}", status_code=204)
+@for_users_and_organization(router, "DELETE", "/{fact}", status_code=204, response_class=Response)
 async def delete_fact(
     owner: OwnerDep, fact: FactId, core: CoreDep, key: CredentialDep, tx: Tx
 ) -> None:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.responses import StreamingResponse
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.api.records import read_document, read_lines
+from app.api.record_file import read_document, read_lines
 from app.deps import CoreDep, CredentialDep, KeyCacheDep, KeyedRoute, Needs, StreamingRoute
 from app.download import Download
 from app.errors import NotFound

@@ -93,7 +93,7 @@ async def release_fact(
     return FactOut.of(row, at)
 
 
-@router.post("/{fact}/reject", status_code=204, dependencies=[_admin])
+@router.post("/{fact}/reject", status_code=204, response_class=Response, dependencies=[_admin])
 async def reject(fact: FactId, key: CredentialDep, tx: Tx) -> None:
     """Erase a fact in quarantine for good."""
     await quarantine.reject(tx, key.tenant_id, fact, by=key.actor)

@@ -1,25 +1,16 @@
-"""The records of an export file, read strictly: what comes out is sound, what is not is counted.
+"""The records of an export file as they come back in: each field is checked, none is believed."""
 
-A file may come from another installation or a later version, or from somebody who means harm.
-"""
+from typing import Annotated, ClassVar, Final, Literal
 
-import codecs
-import json
-import re
-from collections.abc import Iterator, Mapping
-from itertools import chain
-from typing import IO, Annotated, Any, ClassVar, Final, Literal
-
-from fastapi.exceptions import RequestValidationError
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from app.api.users import Locale, Timezone
-from app.errors import Invalid, UsermemError
-from app.memory.export import FORMAT, HEADER, verbatim
+from app.memory.export import HEADER
 from app.memory.exported import TABLES
 from app.memory.file_text import MAX_FILE, ROOT, Refused, resolve, storable
 from app.memory.placing import Record
+from app.memory.users import MemoryMode
 from app.models import (
     Evidence,
     Fact,
@@ -30,12 +21,9 @@ from app.models import (
     Session,
     User,
 )
-from app.wire import Id, Kind, Line, Malformed, Metadata, Time, Uuid, parse_json
+from app.wire import Id, Kind, Line, Metadata, Time, Uuid
 
-MAX_RECORD: Final = 1024 * 1024
 MAX_TURN: Final = 64 * 1024
-_PIECE: Final = 64 * 1024
-_SPACE: Final = re.compile("[ \t\r\n]*")
 
 Count = Annotated[int, Field(ge=0, le=1_000_000_000, strict=True)]
 Revision = Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)]
@@ -77,12 +65,12 @@ class _Record(BaseModel):
 class _Settings(BaseModel):
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
 
-    memory: Literal["on", "paused", "restricted"] = "on"
+    memory: MemoryMode = "on"
     locale: Locale | None = None
     timezone: Timezone | None = None
 
 
-class _Header(_Record):
+class FileHeader(_Record):
     """What a file says of itself; as in every body, nothing unknown is left aside."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
@@ -95,6 +83,7 @@ class _Header(_Record):
     settings: _Settings = _Settings()
 
     def record(self) -> Record:
+        """Give the settings and the first day of whom the file is about."""
         return Record(User, {"created_at": self.created_at, **self.settings.model_dump()})
 
 
@@ -210,8 +199,8 @@ class _File(_Record):
     updated_at: Time
 
 
-_MODELS: Final[dict[str, type[_Record]]] = {
-    HEADER: _Header,
+MODELS: Final[dict[str, type[_Record]]] = {
+    HEADER: FileHeader,
     "session": _Session,
     "turn": _Turn,
     "fact": _Fact,
@@ -220,181 +209,6 @@ _MODELS: Final[dict[str, type[_Record]]] = {
     "event": _Event,
     "file": _File,
 }
-_TYPE_OF: Final = {table.group: table.record for table in TABLES}
-_LEFT_ASIDE: Final = set(_TYPE_OF.values()) - set(_MODELS)
+TYPE_OF: Final = {table.group: table.record for table in TABLES}
+LEFT_ASIDE: Final = set(TYPE_OF.values()) - set(MODELS)
 """What tells of the installation it was exported from, and is nobody's memory."""
-
-
-def read_lines(file: IO[bytes]) -> Iterator[Record | str]:
-    """Give the records of an NDJSON export, and for what is none of them a word why."""
-    lines = _lines(file)
-    first = next(lines, None)
-    if not isinstance(first, dict) or first.get("type") != HEADER:
-        raise _no_export()
-    return _records(chain([first], lines))
-
-
-def read_document(file: IO[bytes]) -> Iterator[Record | str]:
-    """Give the records of a one-document export, without ever holding all of it."""
-    return _records(_Document(file).objects())
-
-
-def _records(objects: Iterator[Mapping[str, Any] | str]) -> Iterator[Record | str]:
-    """Give one person's records. Raises `Invalid` for a file that holds several persons'."""
-    headers = 0
-    for one in objects:
-        if isinstance(one, str):
-            yield one
-            continue
-        record = verbatim(one)
-        headers += record.get("type") == HEADER
-        if headers > 1:
-            raise Invalid("The file holds several users.", code="several_users")
-        yield from _record(record, record.get("type"))
-
-
-def _record(record: Mapping[str, Any], named: object) -> Iterator[Record | str]:
-    if not isinstance(named, str) or named not in {*_MODELS, *_LEFT_ASIDE}:
-        yield "unknown_type"
-        return
-    model = _MODELS.get(named)
-    if model is None:
-        return
-    try:
-        yield model.model_validate(record).record()
-    except ValidationError as error:
-        if model is _Header:
-            raise _refused(error) from None
-        yield "invalid"
-
-
-def _refused(error: ValidationError) -> Exception:
-    """Name the header's wrong fields, unless it is the header of something else."""
-    wrong = [
-        {"type": item["type"], "loc": ("body", *item["loc"]), "msg": item["msg"]}
-        for item in error.errors(include_input=False)
-    ]
-    is_other = any(item["loc"][1] in {"type", "format"} for item in wrong)
-    return _no_export() if is_other else RequestValidationError(wrong)
-
-
-def _lines(file: IO[bytes]) -> Iterator[Mapping[str, Any] | str]:
-    while line := file.readline(MAX_RECORD + 1):
-        if len(line) > MAX_RECORD and not line.endswith(b"\n"):
-            yield "line_too_long"
-            while line and not line.endswith(b"\n"):
-                line = file.readline(MAX_RECORD)
-        elif line.strip():
-            yield _parsed(line)
-
-
-def _parsed(line: bytes) -> Mapping[str, Any] | str:
-    try:
-        value = parse_json(line)
-    except UsermemError as error:
-        return error.code
-    return value if isinstance(value, dict) else "malformed"
-
-
-class _Document:
-    """One JSON object, read piece by piece: its lists an item at a time.
-
-    Raises `Malformed` where it is no JSON, and `Invalid` for an item that is too large.
-    """
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._decode = codecs.getincrementaldecoder("utf-8")().decode
-        self._text = ""
-        self._at = 0
-        self._ended = False
-
-    def objects(self) -> Iterator[Mapping[str, Any] | str]:
-        """Give the items of the lists, each with its type, and the header last."""
-        header: dict[str, Any] = {}
-        self._take("{")
-        while True:
-            name = self._value()
-            if not isinstance(name, str):
-                raise _malformed()
-            self._take(":")
-            if self._peek() == "[" and name in _TYPE_OF:
-                yield from self._items(_TYPE_OF[name])
-            elif name in _Header.model_fields:
-                header[name] = self._value()
-            else:
-                wrong = {"type": "extra_forbidden", "loc": ("body", name), "msg": "Unknown field"}
-                raise RequestValidationError([wrong])  # at once: many would fill the memory
-            if self._take(",}") == "}":
-                break
-        if self._peek():
-            raise _malformed()
-        yield header | {"type": HEADER}
-
-    def _items(self, named: str) -> Iterator[Mapping[str, Any] | str]:
-        self._take("[")
-        if self._peek() == "]":
-            self._take("]")
-            return
-        while True:
-            item = self._value()
-            yield {**item, "type": named} if isinstance(item, dict) else "malformed"
-            if self._take(",]") == "]":
-                return
-
-    def _value(self) -> Any:
-        self._peek()
-        decoder = json.JSONDecoder()
-        while True:
-            try:
-                _, end = decoder.raw_decode(self._text, self._at)
-            except RecursionError:
-                raise Invalid("The file nests too deep.", code="too_deep") from None
-            except ValueError:
-                end = -1
-            if end != len(self._text) and end >= 0:
-                break
-            if len(self._text) - self._at > MAX_RECORD:
-                raise Invalid("The file holds an item over 1 MiB.", code="line_too_long")
-            if not self._more():
-                raise _malformed()
-        value = parse_json(self._text[self._at : end].encode())
-        self._at = end
-        return value
-
-    def _take(self, wanted: str) -> str:
-        found = self._peek()
-        if not found or found not in wanted:
-            raise _malformed()
-        self._at += 1
-        return found
-
-    def _peek(self) -> str:
-        """Give the next character that is no white space; empty at the end."""
-        while True:
-            space = _SPACE.match(self._text, self._at)
-            self._at = space.end() if space else self._at
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if not self._more():
-                return ""
-
-    def _more(self) -> bool:
-        if self._ended:
-            return False
-        piece = self._file.read(_PIECE)
-        self._ended = not piece
-        try:
-            self._text = self._text[self._at :] + self._decode(piece, final=self._ended)
-        except UnicodeDecodeError:
-            raise _malformed() from None
-        self._at = 0
-        return not self._ended
-
-
-def _no_export() -> Invalid:
-    return Invalid(f"The file is no {FORMAT}.", code="not_an_export")
-
-
-def _malformed() -> Malformed:
-    return Malformed("The body is not JSON in UTF-8.")

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import Field, model_validator
 
 from app.api.facts import FactOut
@@ -104,7 +104,12 @@ async def search_facts(
     )
 
 
-@router.post("/v1/recalls/{recall_id}/feedback", status_code=204, dependencies=[_recall])
+@router.post(
+    "/v1/recalls/{recall_id}/feedback",
+    status_code=204,
+    response_class=Response,
+    dependencies=[_recall],
+)
 async def judge_recall(
     recall_id: RecallId, body: FeedbackIn, core: CoreDep, key: CredentialDep
 ) -> None:

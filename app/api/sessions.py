@@ -204,7 +204,8 @@ def _keeping(once: Once, user: str, location: str | None = None) -> Settle:
         if receipt.is_incognito:
             return  # sent again, it is done again, to the same effect
         answer = ReceiptOut.model_validate(receipt)
-        await once.keep(tx, user, 202, answer, location=location)
+        stored = receipt.status != "skipped"
+        await once.keep(tx, user, 202, answer, location=location if stored else None)
 
     return keep
 
@@ -239,7 +240,8 @@ async def post_transcript(
         memory=body.memory,
         settle=_keeping(once, user, location),
     )
-    response.headers["Location"] = location
+    if receipt.status != "skipped":  # a session that was not stored is nowhere
+        response.headers["Location"] = location
     return ReceiptOut.model_validate(receipt)
 
 

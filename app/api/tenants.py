@@ -10,7 +10,7 @@ from app.api.users import ErasedOut
 from app.deps import CoreDep, RootRoute, root_documented
 from app.memory.erase import erase_tenant
 from app.memory.tenants import create_tenant
-from app.wire import Line, Model, Uuid
+from app.wire import ONE_LINE, Model, Uuid
 
 router = APIRouter(
     prefix="/v1/tenants",
@@ -23,7 +23,7 @@ router = APIRouter(
 class TenantIn(Model):
     """A tenant to be."""
 
-    name: Annotated[Line, Field(min_length=1, max_length=200)]
+    name: Annotated[str, Field(min_length=1, max_length=200), ONE_LINE]
 
 
 class TenantOut(Model):

@@ -19,11 +19,12 @@ from psycopg_pool import PoolTimeout
 from sqlalchemy import func, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.db import SERVICE_ROLE
+from app.db import SERVICE_ROLE, now
 from app.errors import Conflict, NotFound, Unavailable, UsermemError
 from app.memory import cursor
 from app.memory.core import Core
 from app.memory.erase import entered, erase, erase_tenant, key_check, tenant_hash, user_hash
+from app.memory.ingest import clamp_time
 from app.memory.ledger import Entry, Ledger, LedgerCorrupt
 from app.models import Erasure, User, UserDirectory
 from app.telemetry import logger
@@ -48,7 +49,9 @@ async def list_erasures(
     limit: int,
     after: str | None,
 ) -> tuple[Sequence[Erasure], str | None]:
-    """List a tenant's erasures, newest first."""
+    """List a tenant's erasures, newest first. Raises `Invalid` for no time of this age."""
+    if since is not None:
+        clamp_time(since, now(tx))
     binding = cursor.binding_of("erasures", tenant_id, since=since)
     place = cursor.decode(core, binding, after) if after else None
     query = select(Erasure).where(Erasure.tenant_id == tenant_id)

@@ -286,4 +286,4 @@ async def close_fact(
 def require_on(user: User) -> None:
     """Raise `Conflict` while the user's memory is paused or restricted."""
     if user.memory != "on":
-        raise Conflict("The user's memory is paused.", code="memory_paused")
+        raise Conflict(f"The user's memory is {user.memory}.", code="memory_paused")

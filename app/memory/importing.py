@@ -29,6 +29,7 @@ from app.memory import audit_log, guard
 from app.memory.core import Core
 from app.memory.echo import cut_echo
 from app.memory.facts import check_metadata, require_on
+from app.memory.ingest import EARLIEST_YEAR
 from app.memory.jobs import defer_embed
 from app.memory.learn import embed_missing
 from app.memory.placing import Placing, Record
@@ -166,9 +167,13 @@ class Sifted:
                 self.rejected[record] += 1
                 continue
             columns = record.columns
-            for name in _PAST:
-                if columns.get(name) is not None:
-                    columns[name] = min(columns[name], at)
+            told = [name for name in _PAST if columns.get(name) is not None]
+            if any(columns[name].year < EARLIEST_YEAR for name in told):
+                self.rejected["bad_time"] += 1
+                if record.table is Fact:
+                    self.refused.add(columns["id"])
+                continue
+            columns |= {name: min(columns[name], at) for name in told}
             if record.table is User:
                 self.header = columns
                 continue

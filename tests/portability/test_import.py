@@ -17,7 +17,7 @@ from psycopg_pool import PoolTimeout
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as CheckoutTimeout
 
-from app.api.records import read_lines
+from app.api.record_file import read_lines
 from app.errors import Conflict
 from app.memory.chains import successors
 from app.memory.importing import import_user
