@@ -1,5 +1,6 @@
 """A route that does its work once per idempotency key, whatever is sent again."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.deps import CoreDep, CredentialDep, OwnerDep
 from app.memory.core import Core
-from app.memory.idempotency import Claim, Replay, claim, keep, release
+from app.memory.idempotency import Claim, Replay, claim, hold, keep, release
 from app.memory.tenants import Credential
 from app.memory.users import find_user
 from app.wire import Model
@@ -95,9 +96,12 @@ async def once_for(
     if isinstance(held, Replay):
         raise Replayed(held)
     once = Once(held)
+    holding = asyncio.create_task(hold(core, held), name="claim")
     try:
         yield once
     finally:
+        holding.cancel()
+        await asyncio.wait({holding})
         if not once.kept:
             await release(core, held)
 

@@ -2,17 +2,23 @@
 
 A key is claimed in a transaction of its own, so that a twin sees the claim; its answer is kept in
 the transaction of the work itself, so that after a crash either both are there or neither. A
-claim whose process died can be taken over after a minute. Keys are stored as keyed hashes.
+claim whose process died can be taken over after a minute; until then work that takes longer holds
+it. Keys are stored as keyed hashes.
 """
 
+import asyncio
 import json
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 from uuid import UUID
 
+import psycopg
 from sqlalchemy import ColumnElement, cast, delete, null, or_, update
 from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as CheckoutTimeout
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import now
@@ -24,14 +30,15 @@ KEPT_FOR: Final = timedelta(hours=24)
 CLAIM_LASTS: Final = timedelta(minutes=1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Claim:
     """A key that this request holds until its answer is kept or the claim is released."""
 
     tenant_id: UUID
     digest: bytes
     since: datetime
-    """When it was claimed: after a takeover it is somebody else's."""
+    """When it was last held: after a takeover it is somebody else's."""
+    moving: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +105,31 @@ async def keep(
 
     Raises `Conflict`, which undoes the work, when the claim was taken over meanwhile.
     """
-    kept = await tx.execute(
-        update(IdempotencyKey)
-        .where(*_is(held))
-        .values(status=status, answer=answer, user_id=user_id, fact_id=fact_id)
-        .returning(IdempotencyKey.digest)
-    )
+    async with held.moving:
+        kept = await tx.execute(
+            update(IdempotencyKey)
+            .where(*_is(held))
+            .values(status=status, answer=answer, user_id=user_id, fact_id=fact_id)
+            .returning(IdempotencyKey.digest)
+        )
     if kept.first() is None:
         raise Conflict(
             "A request with this key took over.", code="idempotency_in_progress", retry_after=1
         )
+
+
+async def hold(core: Core, held: Claim) -> None:
+    """Keep a claim from being taken over, for as long as the caller lets it."""
+    while True:
+        await asyncio.sleep(CLAIM_LASTS.total_seconds() / 3)
+        with suppress(psycopg.Error, DBAPIError, CheckoutTimeout):  # then the next time
+            async with held.moving:
+                async with core.db.tenant(held.tenant_id) as tx:
+                    moved = update(IdempotencyKey).where(*_is(held)).values(created_at=now(tx))
+                    since = await tx.scalar(moved.returning(IdempotencyKey.created_at))
+                if since is None:
+                    return
+                held.since = since
 
 
 def _is(held: Claim) -> tuple[ColumnElement[bool], ...]:

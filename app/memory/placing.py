@@ -84,6 +84,8 @@ class Placing:
         self._sessions: dict[str, UUID] = {}
         self._fresh: set[UUID] = set()
         """Sessions that were not there before."""
+        self._open: tuple[UUID | None, set[tuple[Any, bytes]], set[int]] = None, set(), set()
+        """The session whose turns were placed last, what was said in it, where."""
         self._woken: set[UUID] = set()
         """Sessions with turns that may wait."""
         self._facts: dict[UUID, UUID | None] = dict.fromkeys(refused)
@@ -201,15 +203,8 @@ class Placing:
 
     async def _place_turns_of(self, session_id: UUID, turns: list[dict[str, Any]]) -> None:
         """Store those turns of a session that are not there; behind the others if need be."""
-        of_session = Message.session_id == session_id
-        digest = func.sha256(func.convert_to(Message.text, "UTF8"))
-        there = (
-            await self._tx.execute(
-                self._mine(Message, Message.position, Message.said_at, digest).where(of_session)
-            )
-        ).all()
-        said = set() if session_id in self._fresh else {(row[1], bytes(row[2])) for row in there}
-        taken = {row.position for row in there}
+        said, taken = await self._turns_of(session_id)
+        last = max(taken, default=0)
         unseen = await self._unseen(session_id, turns)
         rows = []
         for turn in turns:
@@ -218,8 +213,9 @@ class Placing:
                 continue
             unseen.discard(turn["external_id"])
             if turn["position"] in taken:
-                turn["position"] = max(taken) + 1
+                turn["position"] = last + 1
             taken.add(turn["position"])
+            last = max(last, turn["position"])
             rows.append({**self._owner, "session_id": session_id, **turn})
         await self._insert(Message, rows)
         if any(row["extracted_at"] is None for row in rows):
@@ -232,8 +228,27 @@ class Placing:
                     Session.user_id == self._scope.user_id,
                     Session.id == session_id,
                 )
-                .values(user_turns=func.greatest(Session.user_turns, max(taken)))
+                .values(user_turns=func.greatest(Session.user_turns, last))
             )
+
+    async def _turns_of(self, session_id: UUID) -> tuple[set[tuple[Any, bytes]], set[int]]:
+        """Give what was said in a session before this import, and which positions are taken.
+
+        Read once for a run of turns: a file holds a session's together.
+        """
+        if self._open[0] != session_id:
+            digest = func.sha256(func.convert_to(Message.text, "UTF8"))
+            there = (
+                await self._tx.execute(
+                    self._mine(Message, Message.position, Message.said_at, digest).where(
+                        Message.session_id == session_id
+                    )
+                )
+            ).all()
+            said = {(row[1], bytes(row[2])) for row in there}
+            taken = {row.position for row in there}
+            self._open = session_id, set() if session_id in self._fresh else said, taken
+        return self._open[1:]
 
     async def _unseen(self, session_id: UUID, turns: Sequence[dict[str, Any]]) -> set[str]:
         """Give the ids of turns that were not read before, and remember them."""
