@@ -28,13 +28,18 @@ def sentences(text: str, limit: int = 8) -> list[str]:
     text = text.strip()
     whole = _tidy(text[:LONGEST])
     ends = text if len(text) <= 2 * LONGEST else f"{text[:LONGEST]}\n{text[-LONGEST:]}"
-    found = dict.fromkeys(_tidy(part)[:LONGEST_SENTENCE] for part in _BOUNDARY.split(ends))
+    found = dict.fromkeys(part[:LONGEST_SENTENCE] for part in split(ends))
     parts = [
         part for part in found if part != whole and sum(map(str.isalnum, part)) >= LEAST_LETTERS
     ]
     urgent = sorted(range(len(parts)), key=lambda n: (not parts[n].endswith(_QUESTION_MARKS), -n))
     kept = [parts[n] for n in sorted(urgent[:limit])]
     return [whole, *kept] if whole else kept
+
+
+def split(text: str) -> list[str]:
+    """Cut a text at the ends of its sentences and lines; what is blank falls out."""
+    return [tidy for part in _BOUNDARY.split(text) if (tidy := _tidy(part))]
 
 
 def _tidy(text: str) -> str:

@@ -42,8 +42,6 @@ class Claim:
     attempt: int
     turns: Sequence[Turn]
     messages: Sequence[Message]
-    known: Sequence[Known]
-    """Live facts shown to the extractor, so that repeats become confirmations."""
     served: frozenset[bytes]
     """Fingerprints of all facts that a block may have held, to tell an echo by."""
     policy: Policy
@@ -59,12 +57,15 @@ class Found:
     usage: Usage = field(default_factory=Usage)
 
 
-async def find(core: Core, claim: Claim) -> Found:
-    """Extract and check every candidate; holds no connection."""
+async def find(core: Core, claim: Claim, known: Sequence[Known]) -> Found:
+    """Extract, with the facts that are known beside the turns, and check every candidate.
+
+    Holds no connection.
+    """
     extractor, _ = core.readers_of(claim.policy)
     extraction = await extractor.extract(
         claim.turns,
-        [fact.statement() for fact in claim.known],
+        [fact.statement() for fact in known],
         instructions=claim.policy.extraction_instructions,
     )
     found = Found(rejected=Counter(extraction.rejected), usage=extraction.usage)

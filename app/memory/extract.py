@@ -1,9 +1,8 @@
 """A session becomes facts: read, extract, check, judge, save.
 
-Three short transactions with the model between them, so that no connection is held while it
-thinks. A session's `attempt` fences the last one: whoever claimed later wins, and a job that runs
-twice finds the session settled. A crash at any point leaves the session as it was, to be tried
-again.
+Short transactions with the model between them, so that no connection is held while it thinks.
+A session's `attempt` fences the last one: whoever claimed later wins, and a job that runs twice
+finds the session settled. A crash at any point leaves the session as it was, to be tried again.
 """
 
 import asyncio
@@ -14,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, delete, func, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app import metrics
@@ -30,8 +29,10 @@ from app.llm import (
 )
 from app.memory.candidates import Claim, Found, find
 from app.memory.core import Core
+from app.memory.forgetting_rules import LEARNED
 from app.memory.ingest import look_after_silence, open_again, queue_session, waiting
 from app.memory.jobs import defer_look
+from app.memory.known import known_facts
 from app.memory.learn import commit, fingerprints, live, load_facts, prepare
 from app.memory.policy import MAX_ATTEMPTS, Policy, policy_of
 from app.memory.reconcile import Known, Ruling
@@ -44,9 +45,6 @@ from app.telemetry import logger
 from app.text import words
 
 log = logger(__name__)
-
-KNOWN_FACTS: Final = 50
-"""Live facts shown to the extractor, so that repeats become confirmations."""
 
 LEASE: Final = timedelta(seconds=60)
 """A claim's life, extended while its holder lives: should its job be lost too, the session is
@@ -75,7 +73,8 @@ async def extract_session(core: Core, scope: Scope, session_id: UUID) -> None:
         return
     try:
         async with _extended(core, claim):
-            found = await find(core, claim)
+            known = await known_facts(core, scope, claim.turns)
+            found = await find(core, claim, known)
             prepared = await _judged(core, claim, found)
         await _save(core, claim, found, prepared)
     except ModelError as error:
@@ -170,14 +169,12 @@ async def _claim(core: Core, scope: Scope, session_id: UUID) -> Claim | None:
         row.failures += 1
         row.status, row.extract_after = "extracting", now(tx) + LEASE
         row.ended = False  # what comes from now on is a new stretch, until it is ended too
-        known = await load_facts(tx, scope, live(), newest=KNOWN_FACTS)
         return Claim(
             scope,
             session_id,
             row.attempt,
             turns=[Turn(n, m.text, m.said_at) for n, m in enumerate(messages, 1)],
             messages=messages,
-            known=known,
             served=await fingerprints(tx, scope)
             | await fingerprints(tx, Scope(scope.tenant_id, scope.tenant_id)),
             policy=policy,
@@ -247,14 +244,22 @@ async def _hold(tx: AsyncSession, claim: Claim) -> tuple[User, Session] | None:
 
 
 async def _room(tx: AsyncSession, scope: Scope, policy: Policy) -> int:
-    """Give how many facts extraction may still add, by the caps on a user and on a day."""
+    """Give how many facts extraction may still add, by the caps on a user and on a day.
+
+    As for forgetting, what a person or program wrote takes no place of what is learned.
+    """
+    learned = (
+        live()
+        & Fact.source.in_(LEARNED)
+        & or_(Fact.expires_at.is_(None), Fact.expires_at > now(tx))
+    )
     today = now(tx).replace(hour=0, minute=0, second=0, microsecond=0)
     learned_today = (
         (Fact.created_at >= today) & (Fact.source == "transcript") & Fact.quarantined_at.is_(None)
     )
     held, fresh = (
         await tx.execute(
-            select(func.count().filter(live()), func.count().filter(learned_today)).where(
+            select(func.count().filter(learned), func.count().filter(learned_today)).where(
                 Fact.tenant_id == scope.tenant_id, Fact.user_id == scope.user_id
             )
         )

@@ -36,6 +36,9 @@ REASONS: Final[dict[Rule, str]] = {
 SETTLED: Final = timedelta(days=30)
 """How long the cap spares what a person restored, released or changed."""
 
+LEARNED: Final = ("transcript", "mcp")
+"""Sources that the cap per user binds, in extraction as in forgetting."""
+
 # What a person restored, released or changed lately counts as confirmed then: nobody's undo may be
 # undone in the next night. The cap binds what was learned, never what a person or program wrote.
 _DUE: Final = """
@@ -76,7 +79,7 @@ with known as (
         :at - greatest(last_confirmed_at, last_recalled_at, settled_at)) / (60 * 86400)))
       )::float8 as score,
     rule is null and forgotten_at is null and superseded_at is null
-      and source in ('transcript', 'mcp') as learned,
+      and source = any (cast(:learned as text[])) as learned,
     pinned or coalesce(settled_at > cast(:settled_before as timestamptz), false) as spared
   from ruled
 ), ranked as (
@@ -155,5 +158,6 @@ def _values(tenant_id: UUID, policy: Policy, at: datetime) -> dict[str, Any]:
         "superseded_before": before(policy.superseded_retention),
         "forgotten_before": before(policy.forgotten_retention),
         "settled_before": before(SETTLED),
+        "learned": list(LEARNED),
         "most": policy.max_facts_per_user,
     }

@@ -258,11 +258,34 @@ async def commit(
     if not prepared.proposals:
         return Outcome()
     decided = await decide(tx, core, scope, prepared, room=room)
+    await _hold_once(tx, scope, decided)
     outcome = await write(tx, core, scope, prepared, decided, by)
     if prepared.judge_again:
         for fact_id in outcome.added:
             await defer_rejudge(tx, scope, fact_id, now(tx) + core.patience.retry)
     return outcome
+
+
+async def _hold_once(tx: AsyncSession, scope: Scope, decided: Plan) -> None:
+    """Find what waits in quarantine already: said again it gains evidence, not a second row."""
+    if not decided.quarantined:
+        return
+    waiting = await tx.execute(
+        select(Fact.fingerprint, Fact.id).where(
+            Fact.tenant_id == scope.tenant_id,
+            Fact.user_id == scope.user_id,
+            Fact.quarantined_at.is_not(None),
+            Fact.fingerprint.in_({p.fingerprint for p in decided.quarantined}),
+        )
+    )
+    held: dict[bytes, UUID] = dict(waiting.all())
+    proposed, decided.quarantined = decided.quarantined, []
+    for proposal in proposed:
+        if proposal.fingerprint in held:
+            decided.held.append((held[proposal.fingerprint], proposal))
+        else:
+            held[proposal.fingerprint] = proposal.id
+            decided.quarantined.append(proposal)
 
 
 async def decide(

@@ -134,6 +134,8 @@ class Plan:
     relinked: list[tuple[UUID, UUID, datetime]] = field(default_factory=list)
     """Facts of history with the successor they have now; true until this time."""
     quarantined: list[Proposal] = field(default_factory=list)
+    held: list[tuple[UUID, Proposal]] = field(default_factory=list)
+    """Facts that wait in quarantine already, in the words of what is proposed."""
     rulings: list[Ruling] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     """Reasons of proposals that came to nothing."""
@@ -223,7 +225,12 @@ class _State:
     def settle(self, new: Proposal) -> None:
         live = [fact for fact in self.facts.values() if not fact.superseded]
         if new.quarantine:
-            self.plan.quarantined.append(new)
+            # Words that were let in once need no second release.
+            released = self._worded_as(new, live)
+            if released:
+                self._confirm(released, new)
+            else:
+                self.plan.quarantined.append(new)
         elif new.closes:
             self._close(new, live)
         elif same := self._repeated(new, live):
@@ -259,10 +266,12 @@ class _State:
     def _is_full(self) -> bool:
         return self._room is not None and len(self.plan.added) >= self._room
 
+    def _worded_as(self, new: Proposal, live: Iterable[Known]) -> Known | None:
+        return next((fact for fact in live if fact.fingerprint == new.fingerprint), None)
+
     def _repeated(self, new: Proposal, live: Sequence[Known]) -> Known | None:
-        for fact in live:
-            if fact.fingerprint == new.fingerprint:
-                return fact
+        if same := self._worded_as(new, live):
+            return same
         for fact in live:
             ruling = self._ruling_on(fact, new)
             if ruling is None or ruling.verdict.relation != "DUPLICATE":

@@ -52,7 +52,8 @@ class Prepared:
 class Outcome:
     """What a commit wrote: ids by what became of them, and why the rest was dropped.
 
-    `confirmed` also names the facts that a model's own words only repeated.
+    `confirmed` also names the facts that a model's own words only repeated, and `quarantined`
+    those that waited there already.
     """
 
     added: list[UUID] = field(default_factory=list)
@@ -108,12 +109,9 @@ async def write(
         row.created_at = at + timedelta(microseconds=n)
     tx.add_all(rows)
     await tx.flush()
-    for fact_id, proposal in decided.confirmed:
-        await _confirm(tx, scope, fact_id, proposal)
-        outcome.confirmed.append(fact_id)
-        events.append((fact_id, "confirmed"))
-    outcome.confirmed += decided.repeated
-    sources = [*decided.confirmed, *((p.id, p) for p in (*stored, *decided.quarantined))]
+    events += await _say_again(tx, scope, decided, outcome)
+    entered = [(p.id, p) for p in (*stored, *decided.quarantined)]
+    sources = [*decided.confirmed, *decided.held, *entered]
     tx.add_all(_evidence(scope, fact_id, p) for fact_id, p in sources if p.evidence)
     await _record(tx, scope, decided, prepared, rows, events, by)
     if any(row.embedding is None for row in rows):
@@ -170,6 +168,19 @@ async def relink(
         .where(_fact(scope, old))
         .values(superseded_by=successor, valid_to=until, revision=Fact.revision + 1)
     )
+
+
+async def _say_again(
+    tx: AsyncSession, scope: Scope, decided: Plan, outcome: Outcome
+) -> list[tuple[UUID, str]]:
+    """Confirm what was there already, live or in quarantine; give the events."""
+    outcome.confirmed += [fact_id for fact_id, _ in decided.confirmed] + decided.repeated
+    outcome.quarantined += [fact_id for fact_id, _ in decided.held]
+    stated = [held for held in decided.held if held[1].speaks_for_user]
+    confirmed = [*decided.confirmed, *stated]
+    for fact_id, proposal in confirmed:
+        await _confirm(tx, scope, fact_id, proposal)
+    return [(fact_id, "confirmed") for fact_id, _ in confirmed]
 
 
 async def _confirm(tx: AsyncSession, scope: Scope, fact_id: UUID, proposal: Proposal) -> None:

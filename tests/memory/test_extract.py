@@ -10,6 +10,7 @@ from app.db import Scope
 from app.llm import ModelAnsweredBadly, ModelMisconfigured, ModelRefused, ModelUnavailable
 from app.memory import extract
 from tests.fakes import FakeExtractor, FakeJudge, candidate, drain, reading, silence, until, working
+from tests.memory.test_forgetting import policy
 from tests.world import Caller
 
 
@@ -434,3 +435,20 @@ async def test_repeat_on_three_days_keeps_the_fact_and_freshens_it(core, alice):
     assert fact["confirmations"] == 2
     assert fact["last_confirmed_at"].startswith("2026-01-03")
     assert memory_of(alice) == [(1, 3, 2)]
+
+
+async def test_what_a_program_wrote_or_has_expired_takes_no_place_of_the_learned(core, alice):
+    await policy(alice, max_facts_per_user=2)
+    for text in ("Uses Redis.", "Uses Kafka.", "Uses Postgres."):
+        await alice.post("/facts", {"text": text, "kind": "preference"})
+    await tell(alice, core, "desk: Oak\nlamp: Brass")
+    assert await alice.texts() == [
+        "Uses Kafka.", "Uses Postgres.", "Uses Redis.", "desk: Oak", "lamp: Brass",
+    ]  # fmt: skip
+
+    assert (await tell(alice, core, "sofa: Green"))["facts"]["rejected"] == {"cap": 1}
+    alice.world.execute(
+        "update memory_fact set expires_at = now() where tenant_id = %s and text = 'desk: Oak'",
+        alice.tenant_id,
+    )
+    assert (await tell(alice, core, "sofa: Green"))["facts"]["added"] == 1
