@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
@@ -192,25 +193,46 @@ def _alembic(**attributes: object) -> "Config":
 
 
 def migrate(url: str, revision: str = "head") -> None:
-    """Bring the schema to `revision` as the owner behind `url`. Safe for several at once."""
+    """Bring the schema to `revision` as the owner behind `url`. Safe for several at once.
+
+    A schema that a newer release has left is served as it is.
+    """
     from alembic import command  # noqa: PLC0415 - as above
 
     config = _alembic(url=url)
     if revision == "base" or revision.startswith("-"):
         command.downgrade(config, revision)
-    else:
+        return
+    with psycopg.connect(url, prepare_threshold=None) as connection:
+        exists = connection.execute("select to_regclass('alembic_version')").fetchone()
+        found = connection.execute(_REVISION).fetchone() if exists != (None,) else None
+    if found is None or not _is_newer(found[0]):
         command.upgrade(config, revision)
 
 
-async def schema_is_current(db: Database) -> bool:
-    """Tell whether the database stands at the newest migration of this code."""
-    from alembic.script import ScriptDirectory  # noqa: PLC0415 - as above
+async def schema_serves(db: Database) -> bool:
+    """Tell whether this code can work on the database: it is at its newest migration, or later.
 
-    head = ScriptDirectory.from_config(_alembic()).get_current_head()
+    Later, because a release only adds: while it is rolled out the one before runs on its schema.
+    """
     try:
         async with db.pool.connection() as connection:
-            cursor = await connection.execute("select version_num from alembic_version")
-            row = await cursor.fetchone()
+            row = await (await connection.execute(_REVISION)).fetchone()
     except psycopg.errors.UndefinedTable:
         return False
-    return row is not None and row[0] == head
+    return row is not None and (row[0] == _head() or _is_newer(row[0]))
+
+
+_REVISION: Final = "select version_num from alembic_version"
+
+
+@cache
+def _head() -> str:
+    from alembic.script import ScriptDirectory  # noqa: PLC0415 - as above
+
+    return ScriptDirectory.from_config(_alembic()).get_current_head() or ""
+
+
+def _is_newer(revision: str) -> bool:
+    """Tell a revision that this code can't know; they are numbers, counted up."""
+    return revision.isdecimal() and int(revision) > int(_head())
