@@ -37,13 +37,13 @@ def prepare(settings: Settings, address: Address) -> None:
     signing_key(settings)
     if address.is_embedded:
         db.migrate(address.owner_url)
-    elif not asyncio.run(_is_current(address.service_url)):
+    elif not asyncio.run(_serves(address.service_url)):
         raise Misconfigured("The database's schema is not up to date. Run: usermem migrate")
 
 
-async def _is_current(url: str) -> bool:
+async def _serves(url: str) -> bool:
     async with opened(url) as base:
-        return await db.schema_is_current(base)
+        return await db.schema_serves(base)
 
 
 @asynccontextmanager

@@ -5,11 +5,15 @@ through `Database.tenant()`: it drops to the restricted role and names the tenan
 transaction alone, whatever the login may do and whoever used the connection before.
 """
 
+import asyncio
+import os
+import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
@@ -32,7 +36,22 @@ SERVICE_ROLE = "usermem_service"
 RESERVED: Final = 2
 """Connections that a process keeps for what people are owed, however busy the others are."""
 
+PATIENCE: Final = 2.0
+"""Seconds that the start of a transaction may take, with a new connection where one is needed."""
+
+# A network that swallows packets says nothing. Where nobody waits the system finds out in ten
+# seconds, where something was sent in four; a new connection has two.
+_CUT_OFF: Final = {
+    "connect_timeout": 2,
+    "keepalives_idle": 4,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 4000,
+}
+
 _is_owed: ContextVar[bool] = ContextVar("is_owed", default=False)
+_enter_by: ContextVar[float | None] = ContextVar("enter_by", default=None)
+"""When the task that starts a transaction gives up, on the loop's clock."""
 
 _SNAPSHOT: Final = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
@@ -78,6 +97,40 @@ class Scope:
         return self.user_id == self.tenant_id
 
 
+class _Connection(psycopg.AsyncConnection):
+    """One that hangs up on a server which does not answer, where the answer can't take long."""
+
+    is_hurried = False
+    """Every wait is short, and not only those at the start of a transaction."""
+
+    @classmethod
+    async def in_time(cls, *args: Any, **kwargs: Any) -> psycopg.AsyncConnection:
+        """Connect before the start of the transaction is given up."""
+        try:
+            async with asyncio.timeout_at(_enter_by.get()):
+                return await cls.connect(*args, **kwargs)
+        except TimeoutError:
+            raise psycopg.OperationalError("the database does not answer") from None
+
+    async def wait(self, *args: Any, **kwargs: Any) -> Any:
+        """Wait for the server as psycopg does."""
+        loop, by = asyncio.get_running_loop(), _enter_by.get()
+        if by is None and self.is_hurried:
+            by = loop.time() + PATIENCE
+        if by is None:
+            return await super().wait(*args, **kwargs)
+        timer = loop.call_at(by, self._hang_up)
+        try:
+            return await super().wait(*args, **kwargs)
+        finally:
+            timer.cancel()
+
+    def _hang_up(self) -> None:
+        # To cancel would wait for the server again; so it looks as if the server had hung up.
+        with socket.socket(fileno=os.dup(self.pgconn.socket)) as line, suppress(OSError):
+            line.shutdown(socket.SHUT_RDWR)
+
+
 class Database:
     """The connections of one process. Open it once; close it at the end.
 
@@ -97,6 +150,7 @@ class Database:
         connect: dict[str, object] = {
             "application_name": "usermem",
             "prepare_threshold": 5 if prepared_statements else None,
+            **_CUT_OFF,
         }
         self._engine, self._reserve = (
             create_async_engine(
@@ -106,7 +160,7 @@ class Database:
                 pool_timeout=pool_timeout,
                 pool_pre_ping=True,
                 hide_parameters=True,
-                connect_args=connect,
+                connect_args={**connect, "async_creator_fn": _Connection.in_time},
             )
             for size in (pool_size, RESERVED)
         )
@@ -118,8 +172,9 @@ class Database:
             max_size=pool_size,
             timeout=pool_timeout,
             open=False,
+            connection_class=_Connection,
             kwargs=connect,
-            configure=_autocommit,
+            configure=_make_ready,
         )
 
     async def open(self) -> None:
@@ -143,9 +198,13 @@ class Database:
         """
         sessions = self._reserved if _is_owed.get() else self._sessions
         async with sessions.begin() as tx:
-            if snapshot:
-                await tx.connection(execution_options=_SNAPSHOT)
-            entered = await tx.execute(_ENTER, {"role": SERVICE_ROLE, "tenant": tenant_id})
+            token = _enter_by.set(asyncio.get_running_loop().time() + PATIENCE)
+            try:
+                if snapshot:
+                    await tx.connection(execution_options=_SNAPSHOT)
+                entered = await tx.execute(_ENTER, {"role": SERVICE_ROLE, "tenant": tenant_id})
+            finally:
+                _enter_by.reset(token)
             tx.info["now"] = entered.one()[3]
             yield tx
 
@@ -160,10 +219,12 @@ def owed() -> Iterator[None]:
         _is_owed.reset(token)
 
 
-async def _autocommit(connection: psycopg.AsyncConnection) -> None:
+async def _make_ready(connection: psycopg.AsyncConnection) -> None:
     # Not among the pool's arguments: the queue's library opens its listening connection with them
     # and names autocommit itself.
     await connection.set_autocommit(True)
+    if isinstance(connection, _Connection):
+        connection.is_hurried = True
 
 
 def now(tx: AsyncSession) -> datetime:
@@ -192,25 +253,46 @@ def _alembic(**attributes: object) -> "Config":
 
 
 def migrate(url: str, revision: str = "head") -> None:
-    """Bring the schema to `revision` as the owner behind `url`. Safe for several at once."""
+    """Bring the schema to `revision` as the owner behind `url`. Safe for several at once.
+
+    A schema that a newer release has left is served as it is.
+    """
     from alembic import command  # noqa: PLC0415 - as above
 
     config = _alembic(url=url)
     if revision == "base" or revision.startswith("-"):
         command.downgrade(config, revision)
-    else:
+        return
+    with psycopg.connect(url, prepare_threshold=None) as connection:
+        exists = connection.execute("select to_regclass('alembic_version')").fetchone()
+        found = connection.execute(_REVISION).fetchone() if exists != (None,) else None
+    if found is None or not _is_newer(found[0]):
         command.upgrade(config, revision)
 
 
-async def schema_is_current(db: Database) -> bool:
-    """Tell whether the database stands at the newest migration of this code."""
-    from alembic.script import ScriptDirectory  # noqa: PLC0415 - as above
+async def schema_serves(db: Database) -> bool:
+    """Tell whether this code can work on the database: it is at its newest migration, or later.
 
-    head = ScriptDirectory.from_config(_alembic()).get_current_head()
+    Later, because a release only adds: while it is rolled out the one before runs on its schema.
+    """
     try:
         async with db.pool.connection() as connection:
-            cursor = await connection.execute("select version_num from alembic_version")
-            row = await cursor.fetchone()
+            row = await (await connection.execute(_REVISION)).fetchone()
     except psycopg.errors.UndefinedTable:
         return False
-    return row is not None and row[0] == head
+    return row is not None and (row[0] == _head() or _is_newer(row[0]))
+
+
+_REVISION: Final = "select version_num from alembic_version"
+
+
+@cache
+def _head() -> str:
+    from alembic.script import ScriptDirectory  # noqa: PLC0415 - as above
+
+    return ScriptDirectory.from_config(_alembic()).get_current_head() or ""
+
+
+def _is_newer(revision: str) -> bool:
+    """Tell a revision that this code can't know; they are numbers, counted up."""
+    return revision.isdecimal() and int(revision) > int(_head())

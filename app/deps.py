@@ -249,10 +249,10 @@ class KeyedRoute(StrictRoute):
 
         async def checked(request: Request) -> Response:
             await require_all(get_core(request))
-            credential = await authenticate(request, needs)
-            authorize(credential, needs, request.path_params.get("user"))
-            request.state.credential = credential
             user = request.path_params.get("user")
+            credential = await authenticate(request, needs, user)
+            authorize(credential, needs, user)
+            request.state.credential = credential
             request.state.owner = ORGANIZATION if user is None else _decoded(user)
             with owed() if needs.budget == "privacy" else nullcontext():
                 return await answer(request)
@@ -298,18 +298,26 @@ class RootRoute(StrictRoute):
         return checked
 
 
-async def authenticate(request: Request, needs: Needs) -> Credential:
+async def authenticate(request: Request, needs: Needs, user: str | None = None) -> Credential:
     """Give the credential of the one Authorization header, and count the request.
 
-    Raises `Unauthorized` or `TooManyRequests`.
+    `user` is whom it is about, still percent-encoded. Raises `Unauthorized` or `TooManyRequests`.
     """
     headers = request.headers.getlist("authorization")
     if len(headers) != 1:
         raise _no_key()
     keys = cast("KeyCache", request.state.keys)
     credential = await keys.credential(get_core(request), headers[0], address_of(request))
-    keys.rates.spend(needs.budget, credential.key_id)
+    keys.rates.spend(needs.budget, credential.key_id, _counted(user or credential.bound_to or ""))
     return credential
+
+
+def _counted(user: str) -> str:
+    """Give the one name under which all spellings of a user's id are counted."""
+    try:
+        return decode_id(user)
+    except PydanticCustomError:
+        return ""  # the route refuses it
 
 
 def address_of(request: Request) -> str:

@@ -76,6 +76,7 @@ def rates_of(settings: Settings) -> Rates:
             "other": settings.rate_limit,
             "wrong_key": settings.rate_limit_wrong_keys,
         },
+        one_user=settings.rate_limit_user,
         replicas=settings.replicas,
     )
 

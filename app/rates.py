@@ -1,4 +1,4 @@
-"""How often a key may ask, and an address may guess: so many times a minute.
+"""How often a key may ask, a user of it, and an address guess: so many times a minute.
 
 Each process counts for itself, and each replica has its share of every limit, so that they need
 nothing in common.
@@ -71,13 +71,15 @@ class _Windows(Storage):
 class Rates:
     """The limits of one process: requests a minute by budget, shared out among `replicas`.
 
-    A budget without a number, or with 0, has no limit.
+    A budget without a number, or with 0, has no limit. `one_user` is as much of each budget as one
+    user of a key may take.
     """
 
     def __init__(
         self,
         limits: Mapping[Budget, int] | None = None,
         *,
+        one_user: int = 0,
         replicas: int = 1,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -89,9 +91,18 @@ class Rates:
             for budget, most in (limits or {}).items()
             if most
         }
+        self._one_user = math.ceil(one_user / replicas)
 
-    def spend(self, budget: Budget, who: str) -> None:
-        """Count a request. Raises `TooManyRequests` when there were too many in this minute."""
+    def spend(self, budget: Budget, who: str, user: str = "") -> None:
+        """Count a request. Raises `TooManyRequests` when there were too many in this minute.
+
+        What is refused to a user takes nothing from the others who share the key.
+        """
+        if user and self._one_user:
+            self.check(budget, who)  # first, or made-up users would fill the memory
+            of_user = RateLimitItemPerMinute(self._one_user, namespace=f"user {budget}")
+            if not self._limiter.hit(of_user, who, user):
+                raise self._spent(of_user, who, user)
         item = self._items.get(budget)
         if item is not None and not self._limiter.hit(item, who):
             raise self._spent(item, who)
@@ -102,8 +113,8 @@ class Rates:
         if item is not None and not self._limiter.test(item, who):
             raise self._spent(item, who)
 
-    def _spent(self, item: RateLimitItem, who: str) -> TooManyRequests:
-        left = self._windows.get_expiry(item.key_for(who)) - self._timer()
+    def _spent(self, item: RateLimitItem, *who: str) -> TooManyRequests:
+        left = self._windows.get_expiry(item.key_for(*who)) - self._timer()
         return TooManyRequests(
             "There were too many requests in this minute.", retry_after=max(1, math.ceil(left))
         )

@@ -13,8 +13,19 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 HEAD_WITHIN: Final = 20.0
 """Seconds from a connection's start, or its last answer, to the end of the next request's head."""
 
+MOST_WAITING: Final = 500
+"""Connections of one process that owe a head; past it who has owed one longest is cut.
+
+By what they do and not by address: behind a proxy everybody has the same one. A client that means
+it sends its head at once, so whoever holds connections open loses them to each other.
+"""
+
 READ_WITHIN: Final = 25.0
 """Seconds that an answer may wait for its reader."""
+
+
+_waiting: "dict[PatientProtocol, None]" = {}
+"""Who owes a head, the longest waiting first."""
 
 
 class PatientProtocol(HttpToolsProtocol):
@@ -30,13 +41,13 @@ class PatientProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Watch no more."""
-        self._stop(self._head)
+        self._has_head()
         self._stop(self._reader)
         super().connection_lost(exc)
 
     def on_headers_complete(self) -> None:
         """Leave the request to the edge."""
-        self._stop(self._head)
+        self._has_head()
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
@@ -56,8 +67,21 @@ class PatientProtocol(HttpToolsProtocol):
         super().resume_writing()
 
     def _await_head(self) -> None:
-        self._stop(self._head)
+        self._has_head()
         self._head = self.loop.call_later(HEAD_WITHIN, self.transport.abort)
+        _waiting[self] = None
+        if len(_waiting) > MOST_WAITING:
+            longest = next(iter(_waiting))
+            longest.cut()
+
+    def cut(self) -> None:
+        """End the connection without a word."""
+        self._has_head()
+        self.transport.abort()
+
+    def _has_head(self) -> None:
+        self._stop(self._head)
+        _waiting.pop(self, None)
 
     @staticmethod
     def _stop(timer: asyncio.TimerHandle | None) -> None:

@@ -112,6 +112,12 @@ class Settings(BaseSettings):
         description="Other requests a minute with one key, and as many of scope `privacy` apart "
         "from them; 0: any number.",
     )
+    rate_limit_user: int = Field(
+        0,
+        ge=0,
+        description="Requests a minute about one user with one key, in each of the two limits "
+        "above: so no user takes what is the others' too. 0: as many as the key.",
+    )
     rate_limit_wrong_keys: int = Field(
         600,
         ge=0,

@@ -58,7 +58,9 @@ class Pace:
 
 
 FIRST: Final = 1
-"""The priority of what people are owed: it goes before everything else that waits."""
+"""The priority of what people are owed, so what ends at a promised time: it goes before all else.
+
+What only looks after the store takes its turn as a tenant's jobs do, or a flood would starve it."""
 
 _CONNECTIONS: Final = 4
 _TRY_AGAIN: Final = (0.1, 0.5, 2.0, 5.0)
@@ -217,7 +219,7 @@ def build_queue(core: Core) -> App:
 
     # Asked each hour, for a worker may be down at any of them; the night itself knows its end.
     @app.periodic(cron="7 * * * *")
-    @app.task(name="forget", queueing_lock="forget")
+    @app.task(name="forget", queueing_lock="forget", priority=FIRST)
     async def forget_by_night(timestamp: int) -> None:
         del timestamp
         await forgetting.forget_every_tenant(core)

@@ -5,7 +5,7 @@ import time
 import pytest
 from procrastinate.jobs import Status
 
-from app.worker import FIRST, build_queue
+from app.worker import build_queue
 from tests.fakes import FakeExtractor, reading, silence, until, working
 from tests.world import Caller, World
 
@@ -78,10 +78,18 @@ async def test_within_a_tenant_the_oldest_comes_first(alice: Caller):
 async def test_what_people_are_owed_goes_before_everything(alice: Caller):
     await flood(alice, 5)
     queue = build_queue(alice.world.core)
-    assert queue.tasks["retain"].priority == FIRST > 0
     async with queue.open_async(alice.world.core.db.pool):
-        await queue.tasks["retain"].defer_async(timestamp=0)
-    assert (await order(alice.world, 2))[0] == "retain"
+        for task in ("audit", "forget", "retain"):
+            await queue.tasks[task].defer_async(timestamp=0)
+    assert (await order(alice.world, 8))[:2] == ["forget", "retain"]
+
+
+async def test_what_looks_after_the_store_has_a_turn_beside_a_flood(alice: Caller):
+    await flood(alice, 5)
+    queue = build_queue(alice.world.core)
+    async with queue.open_async(alice.world.core.db.pool):
+        await queue.tasks["audit"].defer_async(timestamp=0)
+    assert "audit" in (await order(alice.world, 8))[:2]
 
 
 async def took(core, caller: Caller, user: str) -> float:

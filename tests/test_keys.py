@@ -6,12 +6,15 @@ import statistics
 import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import pairwise, product
+from pathlib import Path
 from types import SimpleNamespace
 from uuid import uuid4
 
+import httpx2
 import pytest
 
+from app import db
 from app.deps import REVOKED_WITHIN, KeyCache
 from app.errors import Invalid, NotFound, Unauthorized
 from app.memory.tenants import (
@@ -26,7 +29,9 @@ from app.memory.tenants import (
 )
 from app.rates import Rates
 from tests.api.routes import KEYED, OF_USERS, TENANT_WIDE, Route
-from tests.world import Caller, World
+from tests.databases import fresh
+from tests.fleet import Fleet
+from tests.world import Caller, Urls, World
 
 
 async def _key(caller: Caller, *scopes: str, **limits) -> NewKey:
@@ -309,3 +314,43 @@ async def test_a_flood_of_wrong_keys_slows_no_good_caller(alice: Caller):
     assert statuses[401] <= 1_200  # two minutes' worth
     assert statuses[429] == 5_000 - statuses[401]
     assert beside < 2 * alone + 0.01
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(400)
+def test_a_key_revoked_through_one_process_is_refused_by_the_other_and_a_rotated_one_never(
+    urls: Urls, tmp_path: Path
+):
+    with fresh(urls) as its, Fleet.on(its, tmp_path, USERMEM_RATE_LIMIT_RECALL="0") as fleet:
+        db.migrate(its.superuser)
+        root = fleet.tenant()
+        one, two = fleet.api(), fleet.api()
+
+        def call(url: str, method: str, path: str, key: str, body: object = None):
+            headers = {"Authorization": f"Bearer {key}"}
+            return httpx2.request(method, url + path, headers=headers, json=body, timeout=20)
+
+        def recall(url: str, key: str) -> int:
+            return call(url, "GET", "/v1/users/a/memory", key).status_code
+
+        made = [
+            call(one, "POST", "/v1/tenant/keys", root, {"scopes": ["recall"]}).json()
+            for _ in range(2)
+        ]
+        leaked, old = made[0]["key"], made[1]["key"]
+        for url, key in product((one, two), (leaked, old)):
+            assert recall(url, key) == 200
+        rotate = f"/v1/tenant/keys/{made[1]['id']}/rotate"
+        new = call(one, "POST", rotate, root, {"overlap": "1h"}).json()["key"]
+
+        assert call(one, "DELETE", f"/v1/tenant/keys/{made[0]['id']}", root).status_code == 204
+        revoked = time.monotonic()
+
+        assert recall(one, leaked) == 401
+        while (status := recall(two, leaked)) == 200:
+            assert time.monotonic() - revoked < 60
+            assert [recall(url, key) for url in (one, two) for key in (new, old)] == [200] * 4
+            time.sleep(0.2)
+        assert status == 401
+        assert time.monotonic() - revoked <= 60
+        assert [recall(url, key) for url in (one, two) for key in (new, old)] == [200] * 4

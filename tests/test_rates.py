@@ -67,12 +67,46 @@ def test_it_is_said_when_to_come_back():
 
 
 @asynccontextmanager
-async def limited(world: World, **limits: int) -> AsyncIterator[tuple[World, KeyCache]]:
-    keys = KeyCache(Rates(cast("dict[Budget, int]", limits)))
+async def limited(
+    world: World, one_user: int = 0, **limits: int
+) -> AsyncIterator[tuple[World, KeyCache]]:
+    keys = KeyCache(Rates(cast("dict[Budget, int]", limits), one_user=one_user))
     state = {**world.state, "keys": keys}
     async with World._over(world.app, world.urls, state, world.settings) as opened:
         yield opened, keys
     await keys.aclose(world.core)
+
+
+async def test_a_burst_of_one_user_takes_nothing_from_the_others(alice: Caller):
+    async with limited(alice.world, recall=20, other=20, privacy=20, one_user=5) as (world, _):
+        greedy = at(world, alice)
+        burst = [await greedy.get("/memory") for _ in range(50)]
+        # The same user, spelled otherwise.
+        again = await greedy.call("GET", "/v1/users/%61lice/memory")
+        others = [(await greedy.of(f"u{n}").get("/memory")).status_code for n in range(15)]
+        whole = await greedy.of("one more").get("/memory")
+        erased = await greedy.delete("")
+    assert [answer.status_code for answer in burst] == [200] * 5 + [429] * 45
+    check_problem(burst[-1], 429, "too_many_requests")
+    assert 1 <= int(burst[-1].headers["retry-after"]) <= 60
+    assert again.status_code == 429
+    assert others == [200] * 15
+    assert whole.status_code == 429, "the key's own limit holds for many users too"
+    assert erased.status_code == 200
+
+
+async def test_mcp_counts_by_user_too(alice: Caller):
+    async with limited(alice.world, other=20, one_user=2) as (world, _):
+        caller = at(world, alice)
+        body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        common = {"Accept": "application/json, text/event-stream", "Host": "localhost"}
+
+        async def status(user: str) -> int:
+            headers = {**common, "Usermem-User": user}
+            return (await caller.call("POST", "/mcp", json=body, headers=headers)).status_code
+
+        assert [await status("a") for _ in range(3)] == [200, 200, 429]
+        assert await status("b") == 200
 
 
 def at(world: World, caller: Caller) -> Caller:

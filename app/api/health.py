@@ -27,7 +27,7 @@ class Alive(Model):
 class Ready(Model):
     """Whether the service can serve, and how well."""
 
-    status: Literal["ok", "degraded", "failed"]
+    status: Literal["ok", "degraded"]
     checks: dict[str, Check]
     oldest_waiting_job_s: float | None
 

@@ -60,7 +60,7 @@ class Mcp:
         request = JsonRequest(scope, receive)
         check_query(scope["query_string"], ())
         await require_all(get_core(request))
-        credential = await authenticate(request, _needs)
+        credential = await authenticate(request, _needs, request.headers.get(USER_HEADER))
         request.state.credential = credential
         request.state.user = user_of(request, credential)
         await request.check(takes_body=True, needs_body=True)

@@ -1,7 +1,8 @@
 """What operating the service needs: keys that can be told apart, workers that say how they are.
 
 The indexes let a worker find the next job of each tenant in turn, and whether a job's lock is free,
-without reading the whole queue.
+without reading the whole queue. Every request that posts writes there, so they are built beside it;
+one that was left half built, by a migration that was cut off, goes first.
 """
 
 from alembic import op
@@ -14,7 +15,18 @@ depends_on = None
 _SERVICE = "usermem_service"
 
 
+_INDEXES = {
+    "procrastinate_jobs_by_tenant": "((coalesce(args ->> 'tenant_id', '')), id)"
+    " where status = 'todo'",
+    "procrastinate_jobs_by_lock": "(lock, id) where status in ('todo', 'doing')",
+}
+
+
 def upgrade() -> None:
+    with op.get_context().autocommit_block():
+        for name, columns in _INDEXES.items():
+            op.execute(f"drop index concurrently if exists {name}")
+            op.execute(f"create index concurrently {name} on procrastinate_jobs {columns}")
     op.execute("set local lock_timeout = '300ms'")
     op.execute("alter table api_key add column last_four text")
     op.execute("alter table api_key add column last_used_at timestamptz")
@@ -30,24 +42,13 @@ def upgrade() -> None:
         """
     )
     op.execute(f"grant select, insert, update, delete on worker_state to {_SERVICE}")
-    op.execute(
-        """
-        create index procrastinate_jobs_by_tenant
-        on procrastinate_jobs ((coalesce(args ->> 'tenant_id', '')), id) where status = 'todo'
-        """
-    )
-    op.execute(
-        """
-        create index procrastinate_jobs_by_lock
-        on procrastinate_jobs (lock, id) where status in ('todo', 'doing')
-        """
-    )
 
 
 def downgrade() -> None:
+    with op.get_context().autocommit_block():
+        for name in _INDEXES:
+            op.execute(f"drop index concurrently if exists {name}")
     op.execute("set local lock_timeout = '300ms'")
-    op.execute("drop index procrastinate_jobs_by_lock")
-    op.execute("drop index procrastinate_jobs_by_tenant")
     op.execute("drop table worker_state")
     op.execute("alter table api_key drop column last_used_at")
     op.execute("alter table api_key drop column last_four")

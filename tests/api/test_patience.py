@@ -143,6 +143,31 @@ async def test_others_are_served_beside_hundreds_of_slow_ones(port: int):
         own.close()
 
 
+async def test_past_a_number_of_connections_those_that_say_nothing_longest_are_cut(
+    world: World, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(server, "MOST_WAITING", 50)
+    async with serving(world) as port:
+        kept, kept_writer = await asyncio.open_connection("127.0.0.1", port)
+        ask = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+        slow = []
+        for n in range(150):
+            slow.append(await asyncio.open_connection("127.0.0.1", port))
+            slow[-1][1].write(b"G")
+            if n % 20 == 0:  # somebody who keeps a connection and uses it
+                kept_writer.write(ask)
+                assert (await kept.readuntil(b"}")).startswith(b"HTTP/1.1 200 ")
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(ask)
+        assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200 ")
+        await asyncio.sleep(0.2)
+        open_still = [not waiting.at_eof() and waiting.exception() is None for waiting, _ in slow]
+        for _, own in [*slow, (kept, kept_writer), (reader, writer)]:
+            own.transport.abort()
+    assert 40 <= sum(open_still) <= 50
+    assert not any(open_still[:100])
+
+
 class _Stuck:
     """An embedder that never answers, and knows who waits for it."""
 
