@@ -87,9 +87,8 @@ def _generated_key(path: Path) -> bytes:
             file.flush()
             os.fsync(file.fileno())
         try:
-            os.link(draft, path)  # fails if another process was first: then its key serves
-        except FileExistsError:
-            pass
+            with suppress(FileExistsError):  # another process was first: then its key serves
+                os.link(draft, path)
         finally:
             draft.unlink()
     return path.read_bytes()

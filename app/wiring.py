@@ -67,6 +67,7 @@ async def open_core(settings: Settings, url: str, *, warm: bool = True) -> Async
             yield read_by(claude, core) if claude else core
         finally:
             watching.cancel()
+            await asyncio.wait({watching})  # or it would look into connections that are closed
             await core.recalls.aclose(db)
     finally:
         await embedder.aclose()

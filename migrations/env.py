@@ -12,6 +12,9 @@ from app import models
 
 _LOCK = 7_203_559_001  # any constant: two replicas that start at once must meet on the same number
 
+_TURN = 0.5
+"""Seconds between looks whether it is our turn."""
+
 _WAITS = (0.5, 1, 2, 4, *(8,) * 20)
 """Seconds between tries. Each waits .3 s for a table (the migrations say so), and whoever
 uses the table waits behind it meanwhile: so it lets go, and comes again."""
@@ -59,7 +62,10 @@ def _connect(url: str) -> None:
         # Held by a connection of its own: the migrations' transactions come and go beside it. Not
         # in a transaction, or an index that is built concurrently might wait for it for ever.
         guard.execution_options(isolation_level="AUTOCOMMIT")
-        guard.execute(text("select pg_advisory_lock(:key)"), {"key": _LOCK})
+        # Asked for again and again: an index that is built concurrently waits for every statement
+        # under way, so also for one that waits for this lock, and Postgres can't see that circle.
+        while not guard.scalar(text("select pg_try_advisory_lock(:key)"), {"key": _LOCK}):
+            time.sleep(_TURN)
         _run_patiently(connection)
 
 

@@ -93,3 +93,9 @@ async def alice(world: World):
 async def other(world: World):
     """Another fresh tenant."""
     return await world.tenant()
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """Where an erasure ledger of the test's own may lie, apart from everything else."""
+    return tmp_path / "apart" / "erasures.ndjson"

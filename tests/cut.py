@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 
 class Wire:
@@ -45,14 +45,15 @@ class Wire:
         self._tasks.add(task)
         ends = [writer]
         try:
-            if not self._whole.is_set():
-                await asyncio.sleep(600)  # nobody picks up
-            born = self._generation
-            there, back = await asyncio.open_unix_connection(self._path)
-            ends.append(back)
-            await asyncio.gather(self._carry(reader, back, born), self._carry(there, writer, born))
-        except OSError:
-            pass
+            with suppress(OSError):  # either end may hang up at any time
+                if not self._whole.is_set():
+                    await asyncio.sleep(600)  # nobody picks up
+                born = self._generation
+                there, back = await asyncio.open_unix_connection(self._path)
+                ends.append(back)
+                await asyncio.gather(
+                    self._carry(reader, back, born), self._carry(there, writer, born)
+                )
         finally:
             for end in ends:
                 end.transport.abort()

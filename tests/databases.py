@@ -10,6 +10,7 @@ from uuid import uuid4
 import psycopg
 from psycopg import sql
 
+from app import db
 from app.embedded import _wheel
 from tests.world import Urls
 
@@ -24,6 +25,14 @@ def fresh(urls: Urls) -> Iterator[Urls]:
             yield Urls(*(_renamed(url, name) for url in (urls.service, urls.owner, urls.superuser)))
         finally:
             admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def migrated(urls: Urls) -> Iterator[Urls]:
+    """The same, with the newest schema."""
+    with fresh(urls) as its:
+        db.migrate(its.superuser)
+        yield its
 
 
 def _renamed(url: str, name: str) -> str:

@@ -24,7 +24,7 @@ from app.memory.erase import key_check, user_hash
 from app.memory.ledger import Entry, Ledger, read
 from app.settings import Settings
 from tests.api.routes import ROUTES, Route
-from tests.databases import dump, fresh, restore
+from tests.databases import dump, fresh, migrated, restore
 from tests.fakes import until, working
 from tests.sweep import holdings
 from tests.world import Caller, Urls, World
@@ -88,11 +88,6 @@ async def readiness(world: World) -> tuple[int, str]:
 def shared(world: World) -> World:
     """The world of all tests, under a name apart from the services that each test starts."""
     return world
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    return tmp_path / "apart" / "erasures.ndjson"
 
 
 async def test_a_restored_database_is_served_by_nobody_until_its_erasures_are_replayed(
@@ -187,8 +182,7 @@ async def _lack_an_erasure(world: World, alice: Caller, ledger: Path) -> None:
 
 
 async def test_no_erasure_is_replayed_under_another_signing_key(shared, urls, ledger):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(shared, its, ledger) as world:
             alice = await world.tenant()
             await alice.post("/facts", FACT)
@@ -228,8 +222,7 @@ async def test_an_erased_tenant_is_erased_again_after_a_restore(shared, urls, le
 
 
 async def test_a_crash_before_the_commit_leaves_an_erasure_to_be_replayed(shared, urls, ledger):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(shared, its, ledger) as world:
             alice = await world.tenant()
             await alice.post("/facts", FACT)
@@ -255,8 +248,7 @@ async def test_a_crash_before_the_commit_leaves_an_erasure_to_be_replayed(shared
 
 
 async def test_an_erasure_that_was_tried_again_is_not_missing(shared, urls, ledger):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(shared, its, ledger) as world:
             alice = await world.tenant()
             assert await readiness(world) == (200, "ok")
@@ -271,8 +263,7 @@ async def test_an_erasure_that_was_tried_again_is_not_missing(shared, urls, ledg
 
 
 async def test_who_came_back_after_an_erasure_is_left_alone_by_its_replay(shared, urls, ledger):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(shared, its, ledger) as world:
             alice = await world.tenant()
             await alice.delete("")
@@ -283,8 +274,7 @@ async def test_who_came_back_after_an_erasure_is_left_alone_by_its_replay(shared
 
 
 async def test_a_lost_ledger_is_written_anew_from_the_database(shared, urls, ledger):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(shared, its, ledger) as world:
             alice = await world.tenant()
             await alice.delete("")

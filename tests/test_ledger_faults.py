@@ -2,15 +2,13 @@
 
 import asyncio
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from app import db
 from app.memory import erasures
 from app.memory.erase import erase_tenant, erase_user
 from app.memory.ledger import Ledger, read
-from tests.databases import fresh
+from tests.databases import migrated
 from tests.test_ledger import FACT, a_service, readiness
 
 FAULTS = {
@@ -19,15 +17,9 @@ FAULTS = {
 }
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    return tmp_path / "apart" / "erasures.ndjson"
-
-
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_an_erasure_whose_commit_fails_is_void(world, urls, ledger, fault):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(world, its, ledger) as own:
             alice = await own.tenant()
             await alice.post("/facts", FACT)
@@ -57,8 +49,7 @@ async def test_an_erasure_whose_commit_fails_is_void(world, urls, ledger, fault)
 
 
 async def test_an_entry_taken_back_although_it_was_committed_returns(world, urls, ledger):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(world, its, ledger) as own:
             alice = await own.tenant()
             await alice.delete("")

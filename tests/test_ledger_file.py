@@ -16,11 +16,6 @@ from app.memory.ledger import Entry, Ledger, LedgerCorrupt, read
 from app.settings import Settings
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    return tmp_path / "apart" / "erasures.ndjson"
-
-
 def test_processes_that_append_at_once_lose_no_line(ledger):
     children = []
     book = Ledger(ledger)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -11,16 +10,11 @@ import pytest
 from app import db
 from app.memory import erasures
 from app.memory.ledger import Entry, read
-from tests.databases import dump, fresh, restore
+from tests.databases import dump, fresh, migrated, restore
 from tests.test_ledger import a_service, readiness
 from tests.world import Caller
 
 TEA = {"text": "Drinks tea.", "kind": "preference"}
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    return tmp_path / "apart" / "erasures.ndjson"
 
 
 @pytest.fixture
@@ -93,8 +87,7 @@ async def test_what_was_moved_on_and_on_ends_with_the_last(world, alice, ledger)
 
 
 async def test_a_lost_ledger_learns_from_the_database_what_was_a_merge(world, urls, ledger):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(world, its, ledger) as service:
             alice = await service.tenant()
             await alice.post("/facts", TEA)
@@ -108,8 +101,7 @@ async def test_a_lost_ledger_learns_from_the_database_what_was_a_merge(world, ur
 
 
 async def test_what_is_imported_after_an_erasure_is_not_erased_by_its_replay(world, urls, ledger):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(world, its, ledger) as service:
             alice = await service.tenant()
             await alice.post("/facts", TEA)
@@ -124,8 +116,7 @@ async def test_what_is_imported_after_an_erasure_is_not_erased_by_its_replay(wor
 
 
 async def test_who_was_here_before_their_arrival_was_kept_is_erased_again(world, urls, ledger):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(world, its, ledger) as service:
             alice = await service.tenant()
             await alice.delete("")

@@ -1,24 +1,17 @@
 """A database that is restored under running processes: they notice and serve nothing of it."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
-from app import db
 from app.memory import erasures
 from app.memory.ledger import read
-from tests.databases import fresh
+from tests.databases import migrated
 from tests.fakes import until, working
 from tests.test_ledger import a_service, readiness
 from tests.world import Caller, World
 
 TEA = {"text": "Drinks tea.", "kind": "preference"}
-
-
-@pytest.fixture
-def ledger(tmp_path: Path) -> Path:
-    return tmp_path / "apart" / "erasures.ndjson"
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +27,7 @@ def take_back(world: World) -> None:
 
 
 async def test_a_restore_under_a_running_service_is_noticed(world, urls, ledger):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(world, its, ledger) as service:
             alice = await service.tenant()
             await alice.delete("")
@@ -59,8 +51,7 @@ async def test_a_restore_under_a_running_service_is_noticed(world, urls, ledger)
 
 
 async def test_a_restored_database_with_as_many_erasures_is_another_one(world, urls, ledger):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(world, its, ledger) as service:
             alice = await service.tenant()
             await alice.delete("")
@@ -71,8 +62,7 @@ async def test_a_restored_database_with_as_many_erasures_is_another_one(world, u
 
 
 async def test_what_did_not_change_is_not_compared_again(world, urls, ledger, monkeypatch):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(world, its, ledger) as service:
             assert await readiness(service) == (200, "ok")
             await asyncio.sleep(0.3)
@@ -83,8 +73,7 @@ async def test_what_did_not_change_is_not_compared_again(world, urls, ledger, mo
 
 
 async def test_a_running_worker_stops_when_its_database_lacks_erasures(world, urls, ledger):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         async with a_service(world, its, ledger) as service:
             await (await service.tenant()).delete("")
             assert await readiness(service) == (200, "ok")

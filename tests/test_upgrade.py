@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from app import db
-from tests.databases import fresh
+from tests.databases import fresh, migrated
 from tests.fleet import USERMEM, Fleet
 from tests.load import Load
 
@@ -35,8 +35,7 @@ def test_three_replicas_that_migrate_at_once_do_it_once(urls, tmp_path):
 
 
 async def test_a_migration_lets_a_long_transaction_finish_and_comes_again(urls):
-    with fresh(urls) as its:
-        db.migrate(its.superuser)
+    with migrated(urls) as its:
         with psycopg.connect(its.superuser) as busy:
             busy.execute("lock table memory_fact, memory_user, erasure in row exclusive mode")
             migrating = asyncio.create_task(asyncio.to_thread(again, its.superuser))

@@ -4,6 +4,7 @@ What a model got wrong is answered to the model: 200, with `is_error`.
 """
 
 import dataclasses
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends
@@ -113,9 +114,7 @@ def _argument(field: "dataclasses.Field[Any]", value: Any) -> Any:
 
 def _number(name: str, value: Any) -> int:
     """Read a whole number; models write one as a string now and then."""
-    try:
-        if not isinstance(value, bool) and isinstance(value, int | str):
+    if not isinstance(value, bool) and isinstance(value, int | str):
+        with suppress(ValueError):
             return int(value)
-    except ValueError:
-        pass
     raise Refused(f"The argument `{name}` takes whole numbers.")

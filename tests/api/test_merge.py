@@ -113,8 +113,10 @@ async def test_history_that_gets_another_successor_keeps_what_was_believed(
     await alice.say("I work at Initech.", created_at="2026-01-01T00:00:00Z")
     await alice.say("I work at Globex now.", created_at="2026-03-01T00:00:00Z")
     await anonymous.say("I work at Hooli.", created_at="2026-02-01T00:00:00Z")
-    since = "select superseded_at from memory_fact where text = 'Works at Initech.'"
-    before = alice.world.rows(since)
+    since = (
+        "select superseded_at from memory_fact where tenant_id = %s and text = 'Works at Initech.'"
+    )
+    before = alice.world.rows(since, alice.tenant_id)
     [(known_at,)] = alice.world.rows("select now()")
 
     async def in_february(**more: str) -> list[str]:
@@ -124,7 +126,7 @@ async def test_history_that_gets_another_successor_keeps_what_was_believed(
 
     assert (await _merge(anonymous)).status_code == 200
 
-    assert alice.world.rows(since) == before
+    assert alice.world.rows(since, alice.tenant_id) == before
     assert await in_february() == ["Works at Hooli."]
     assert "Works at Initech." in await in_february(known_at=known_at.isoformat())
     [old] = [one for one in await alice.facts("superseded") if "Initech" in one["text"]]

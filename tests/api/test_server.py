@@ -168,8 +168,11 @@ async def test_an_endless_chunked_body_is_cut_within_a_second(
         "Content-Type: application/json",
         "Transfer-Encoding: chunked",
     )
-    started = time.monotonic()
-    answer = await wire.send(head, *[chunk] * 4_000)
+    for _ in range(3):  # a reset that comes of what is still sent can overtake the answer
+        started = time.monotonic()
+        with contextlib.suppress(ConnectionResetError):
+            answer = await wire.send(head, *[chunk] * 4_000)
+            break
     assert time.monotonic() - started < 5
     assert answer.status == (413 if keyed == "with a key" else 401)
     if answer.status == 413:

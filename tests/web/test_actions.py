@@ -141,7 +141,7 @@ async def test_memory_is_paused_and_resumed_and_the_page_stays_open(page: Visit,
         f"/me/facts/{fact['id']}", text="Lives in Porto.", revision="1", kind="profile"
     )
     assert refused.status_code == 409
-    assert "Memory is paused. Resume it" in refused.text
+    assert "Memory is paused or restricted. Resume it" in refused.text
     assert (await page.post(f"/me/facts/{fact['id']}/pin", pinned="yes")).status_code == 409
 
     await page.post("/me/memory", memory="on")
