@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -93,6 +94,13 @@ async def alice(world: World):
 async def other(world: World):
     """Another fresh tenant."""
     return await world.tenant()
+
+
+@pytest.fixture
+def full_disk(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the ledger be read, for the service looks at it now and then, but not be written."""
+    full = partial(os.open, "/dev/full", os.O_RDWR | os.O_APPEND)
+    monkeypatch.setattr(world.core.ledger, "_open", full)
 
 
 @pytest.fixture

@@ -334,10 +334,9 @@ async def test_a_ledger_that_can_not_be_written_stops_the_service_from_starting(
             pass
 
 
-async def test_without_its_line_in_the_ledger_nothing_is_erased(world, alice, monkeypatch):
+@pytest.mark.usefixtures("full_disk")
+async def test_without_its_line_in_the_ledger_nothing_is_erased(alice):
     await alice.post("/facts", FACT)
-    full = "/dev/full"
-    monkeypatch.setattr(world.core.ledger, "path", Path(full))
 
     answer = await alice.delete("")
 

@@ -49,6 +49,11 @@ async def test_a_line_that_a_crash_cut_off_spoils_no_other(ledger):
         await book.append([entry])
 
 
+def test_what_is_no_file_is_not_read():
+    with pytest.raises(OSError, match="no file"):
+        read(Path("/dev/null"))
+
+
 async def test_a_last_line_that_only_lacks_its_end_counts(ledger):
     book = Ledger(ledger)
     ledger.write_text(_line())

@@ -86,6 +86,8 @@ def read(path: Path) -> list[Entry]:
 
     A last line without its end was cut off by a crash, so its erasure was never committed.
     """
+    if path.exists() and not path.is_file():
+        raise OSError("the ledger is no file")  # a device or a pipe might be read for ever
     entries: dict[UUID, Entry] = {}
     *lines, rest = path.read_bytes().split(b"\n")
     for number, line in enumerate(lines, 1):

@@ -1,7 +1,6 @@
 """An anonymous id's memory moves to the account's: judged, whole, once, and the old id is gone."""
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -258,11 +257,9 @@ async def test_the_old_id_goes_as_by_an_erasure(alice: Caller, anonymous: Caller
     assert log[1]["details"]["facts_moved"] == 1
 
 
-async def test_without_its_line_in_the_ledger_nothing_is_merged(
-    alice: Caller, anonymous: Caller, monkeypatch: pytest.MonkeyPatch
-):
+@pytest.mark.usefixtures("full_disk")
+async def test_without_its_line_in_the_ledger_nothing_is_merged(alice: Caller, anonymous: Caller):
     await _add(anonymous, "Prefers window seats.")
-    monkeypatch.setattr(alice.world.core.ledger, "path", Path("/dev/full"))
 
     assert (await _merge(anonymous)).status_code == 503
 
