@@ -5,7 +5,7 @@ edge, which can say so; what is below is cut without a word.
 """
 
 import asyncio
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -24,6 +24,41 @@ READ_WITHIN: Final = 25.0
 """Seconds that an answer may wait for its reader."""
 
 
+class _OneWrite:
+    """A connection on which an answer's head leaves with the beginning of its body.
+
+    uvicorn writes one after the other: two system calls, and a client that is woken twice.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._head = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send bytes; those of a head a moment later, if nothing follows."""
+        if self._head:
+            data, self._head = self._head + data, b""
+        elif data.startswith(b"HTTP/1.1 "):
+            self._head = data
+            self._loop.call_soon(self._flush)
+            return
+        self._transport.write(data)
+
+    def close(self) -> None:
+        """Send what is left, and end."""
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._head:
+            head, self._head = self._head, b""
+            self._transport.write(head)
+
+
 _waiting: "dict[PatientProtocol, None]" = {}
 """Who owes a head, the longest waiting first."""
 
@@ -36,7 +71,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """Wait for the first head, and not for ever."""
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", _OneWrite(transport, self.loop)))
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 from uuid import UUID, uuid4
 
 from pydantic_core import from_json, to_json
@@ -44,27 +44,20 @@ class Lasting:
     def of(cls, chosen: Selection) -> "Lasting":
         """Put a selection into words. Empty without a fact."""
         block = chosen.stable + chosen.volatile
-        system: list[dict[str, Any]] = []
-        if block:
-            system = [
-                {"type": "text", "text": chosen.stable, "cache_control": {"type": "ephemeral"}},
-                {"type": "text", "text": chosen.volatile},
-            ]
+        # One escaping serves every place that a text stands in.
+        stable, volatile = (
+            to_json(text).decode()[1:-1] for text in (chosen.stable, chosen.volatile)
+        )
+        system = _SYSTEM % (stable, volatile) if block else ""
+        facts = ",".join(
+            f"{row.json}{chosen.scores[row.id] if row.tier == 'similarity' else 'null'}}}"
+            for row in chosen.rows
+        )
         tokens = estimate_tokens(block)
-        shown = {
-            "block": block,
-            "stable": chosen.stable,
-            "volatile": chosen.volatile,
-            "system": system,
-            "facts": [
-                RecalledFact(row.id, row.tier, row.kind, row.text, row.score)._asdict()
-                for row in chosen.rows
-            ],
-            "tokens": tokens,
-            "left_out": chosen.left_out,
-        }
         return cls(
-            to_json(shown).decode(),
+            f'{{"block":"{stable}{volatile}","stable":"{stable}","volatile":"{volatile}",'
+            f'"system":[{system}],"facts":[{facts}],"tokens":{tokens},'
+            f'"left_out":{to_json(chosen.left_out).decode()}}}',
             f'W/"{hashlib.sha256(block.encode()).hexdigest()[:32]}"',
             tokens,
             [row.id for row in chosen.rows if row.tier != "organization"],
@@ -72,6 +65,9 @@ class Lasting:
         )
 
 
+_SYSTEM: Final = (
+    '{"type":"text","text":"%s","cache_control":{"type":"ephemeral"}},{"type":"text","text":"%s"}'
+)
 LASTING: Final = {item.name for item in fields(Lasting)}
 _NOTHING: Final = Lasting.of(Selection())
 

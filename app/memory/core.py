@@ -16,6 +16,7 @@ from app.llm import Extractor, Judge, ModelError, ModelMisconfigured
 from app.memory.ledger import Ledger
 from app.memory.mirror import Mirrors
 from app.memory.policy import Policy
+from app.memory.ranking import Asked
 from app.memory.recall_log import RecallLog
 from app.memory.recent import Recent
 
@@ -81,6 +82,10 @@ class Core:
     """Who is who, for recall, by tenant and external id; one who was erased has no rows."""
     mirrors: Mirrors = field(default_factory=lambda: Mirrors(2**20), repr=False)
     """The facts of the people who were asked about last."""
+    asked: TTLCache[bytes, Asked] = field(
+        default_factory=lambda: TTLCache(maxsize=2_000, ttl=60), repr=False
+    )
+    """Messages as they are ranked by, under a digest of their text."""
     frozen_sessions: Recent = field(default_factory=lambda: Recent(50_000), repr=False)
     """(user, session) whose block is likely frozen: then no facts need be read."""
     recalls: RecallLog = field(default_factory=RecallLog, repr=False)

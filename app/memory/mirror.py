@@ -6,22 +6,23 @@ who is asked about again costs the database one row.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final
 from uuid import UUID
 
+import numkong
 import numpy as np
 from cachetools import TTLCache
 from numpy.typing import NDArray
 
 from app import models, trip
 from app.db import Scope
-from app.embeddings import Vector
 from app.llm import Kind
+from app.memory import guard
 from app.memory.render import Tier
-from app.memory.selection import Row
+from app.memory.selection import CAPS, Row
 
 LIVE: Final = f"{models.LIVE} and (expires_at is null or expires_at > now())"
 
@@ -35,17 +36,13 @@ the newest are ranked: reading all of them would take longer than a recall may."
 _MANY: Final = 1_000
 """Facts of which a mirror is built on a thread: others would wait for a tenth of a second."""
 
-_AT_ONCE: Final = 24_000
-"""Numbers widened at a time: few enough to stay in the processor's cache, and for the allocator to
-keep their place instead of asking the system for it each time."""
-
 # In the one trip of a recall, so it must answer "nothing new" without touching a fact. Columns are
 # sent as the bytes that they are kept as. Somebody without facts has one row of nulls. Vectors come
 # of one embedder alone: of the previous one as long as the person has any of it.
 _NEWER: Final = trip.statement(f"""
 select u.revision, s.model, uuid_send(f.id), f.text, f.kind, f.pinned, f.source = 'mcp',
        f.guard_version, timestamptz_send(f.created_at), timestamptz_send(f.last_confirmed_at),
-       coalesce(f.expires_at, 'infinity')::text, f.confirmations,
+       coalesce(f.expires_at, 'infinity')::text, f.confirmations, f.slot = 'name',
        case when f.embedding_model = s.model then halfvec_send(f.embedding) end,
        array_to_string(tsvector_to_array(f.words), ' ')
 from memory_user u
@@ -76,25 +73,32 @@ class Mirror:
     """When the first of the facts expires: then all are read anew."""
     model: str
     """The embedder whose vectors are here."""
+    name: str | None
+    """The text of the fact that tells the user's name."""
     ids: Sequence[bytes]
     texts: Sequence[str]
     kinds: Sequence[Kind]
     pinned: Sequence[bool]
     guard_versions: Sequence[int]
-    created_at: NDArray[np.int64]
+    created_at: Sequence[int]
     last_confirmed_at: NDArray[np.int64]
     confirmations: NDArray[np.int32]
     standing: Sequence[int]
     """Places of the facts that are always on, in their order of print."""
-    has_vector: NDArray[np.bool_]
-    halves: NDArray[np.int16]
-    """The bits of the vectors' half-precision numbers, one row a fact that has one."""
-    norms: NDArray[np.float32]
+    is_standing: NDArray[np.bool_]
+    is_printed: NDArray[np.bool_]
+    """Of those the ones that fit into their tier."""
+    outdated: int
+    """How many facts an older guard let pass."""
+    has_vector: NDArray[np.intp]
+    """Places of the facts that have a vector."""
+    vectors: NDArray[np.float16]
+    """One row for each of those."""
     words: NDArray[np.int64]
     """Hashes of all words of all facts, in order, beside the place of the fact that has it."""
     owners: NDArray[np.int32]
     shown: dict[tuple[Tier, int], Row] = field(default_factory=dict)
-    """Rows without a score, once they were asked for."""
+    """Rows that were asked for."""
 
     def __len__(self) -> int:
         """Count the facts."""
@@ -104,10 +108,10 @@ class Mirror:
     def size(self) -> int:
         """Estimate the bytes in memory."""
         per_fact = sum(len(text) + 260 for text in self.texts)
-        return 2_000 + per_fact + self.halves.nbytes + self.words.nbytes + self.owners.nbytes
+        return 2_000 + per_fact + self.vectors.nbytes + self.words.nbytes + self.owners.nbytes
 
-    def row(self, tier: Tier, place: int, eligible: int, *, is_standing: bool) -> Row:
-        """Give a fact as a row of a tier, without a score."""
+    def row(self, tier: Tier, place: int) -> Row:
+        """Give a fact as a row of a tier."""
         row = self.shown.get((tier, place))
         if row is None:
             row = self.shown[tier, place] = Row(
@@ -116,68 +120,31 @@ class Mirror:
                 self.texts[place],
                 self.kinds[place],
                 self.pinned[place],
-                int(self.created_at[place]),
+                self.created_at[place],
                 self.guard_versions[place],
-                is_standing,
-                None,
-                eligible,
+                tier == "always_on" or (tier == "similarity" and bool(self.is_standing[place])),
             )
         return row
 
-    def likeness(self, vectors: list[Vector]) -> NDArray[np.float64]:
-        """Give each fact's cosine with the nearest of the vectors; NaN for one without a vector.
+    def likeness(self, vectors: NDArray[np.float16]) -> NDArray[np.float64]:
+        """Give each fact's cosine with the nearest of the vectors; -2 for one without a vector.
 
         Every fact is compared by itself, so a score doesn't depend on its neighbours.
         """
-        found = np.full(len(self), np.nan)
-        if not vectors or not len(self.halves):
-            return found
-        asked = [_as_stored(vector) for vector in vectors]
-        near = [
-            np.max([np.vecdot(wide, vector) for vector in asked], axis=0)
-            for wide in _slices(self.halves)
-        ]
-        found[self.has_vector] = np.concatenate(near) / self.norms
+        found = np.full(len(self), -2.0)
+        if len(vectors) and len(self.vectors):
+            distances = np.asarray(numkong.cdist(vectors, self.vectors, "angular"))
+            found[self.has_vector] = 1 - distances.min(axis=0)
         return found
 
-    def common_words(self, words: list[str]) -> NDArray[np.intp]:
-        """Count how many of these different words each fact has."""
-        wanted = np.array([hash(word) for word in words], np.int64)
-        starts = np.searchsorted(self.words, wanted, "left")
-        ends = np.searchsorted(self.words, wanted, "right")
+    def common_words(self, wanted: NDArray[np.int64]) -> NDArray[np.intp]:
+        """Count how many of these different words, by their hashes, each fact has."""
+        starts = self.words.searchsorted(wanted, "left").tolist()
+        ends = self.words.searchsorted(wanted, "right").tolist()
         hits = [self.owners[a:b] for a, b in zip(starts, ends, strict=True) if a < b]
         if not hits:
             return np.zeros(len(self), np.intp)
         return np.bincount(np.concatenate(hits), minlength=len(self))
-
-
-def _slices(halves: NDArray[np.int16]) -> Iterator[NDArray[np.float32]]:
-    """Give the vectors in single precision, some at a time."""
-    rows = max(1, _AT_ONCE // max(1, halves.shape[1]))
-    for start in range(0, len(halves), rows):
-        yield _widened(halves[start : start + rows])
-
-
-def _as_stored(vector: Vector) -> NDArray[np.float32]:
-    """Give a message's vector as Postgres would compare it: rounded as the facts' are, unit again.
-
-    So recall and search agree to the last place.
-    """
-    rounded = vector.astype(np.float16).astype(np.float32)
-    return rounded / np.linalg.norm(rounded)
-
-
-def _widened(halves: NDArray[np.int16]) -> NDArray[np.float32]:
-    """Give half-precision numbers in single precision, exactly, from their bits.
-
-    numpy converts them one by one; shifting all into a wider number's place is five times faster.
-    The exponent is then short by 112, which one multiplication mends, for the smallest ones too.
-    """
-    bits = halves.astype(np.int32)
-    np.left_shift(bits, 13, out=bits)
-    np.bitwise_and(bits, np.int32(-0x70002000), out=bits)
-    wide = bits.view(np.float32)
-    return np.multiply(wide, np.float32(2.0**112), out=wide)
 
 
 def newer_than(
@@ -238,28 +205,32 @@ def _mirror(rows: Sequence[trip.Row]) -> Mirror:
     revision, model = rows[0][:2]
     known = sorted((row[2:] for row in rows if row[2] is not None), key=_AGE)
     (ids, texts, kinds, pinned, of_model, guards, created, confirmed, expires, confirmations,
-     vectors, words) = zip(*known, strict=True) if known else ((),) * 12  # fmt: skip
+     names, vectors, words) = zip(*known, strict=True) if known else ((),) * 13  # fmt: skip
     order = np.fromiter(map(_rank, kinds, pinned, of_model), np.int8, len(known))
-    halves = _halves([vector for vector in vectors if vector is not None])
+    is_standing = order < _NEVER_ON
+    standing = [place for place in order.argsort(kind="stable").tolist() if is_standing[place]]
+    is_printed = np.zeros(len(known), np.bool_)
+    is_printed[standing[: CAPS["always_on"]]] = True
     hashes, owners = _index(words)
     return Mirror(
         revision=revision,
         until=min(expires, default="infinity"),
         model=model,
+        name=next((text for text, tells in zip(texts, names, strict=True) if tells), None),
         ids=ids,
         texts=texts,
         kinds=kinds,
         pinned=pinned,
         guard_versions=guards,
-        created_at=_times(created),
+        created_at=_times(created).tolist(),
         last_confirmed_at=_times(confirmed),
-        standing=[
-            place for place in np.argsort(order, kind="stable").tolist() if order[place] < _NEVER_ON
-        ],
         confirmations=np.array(confirmations, np.int32),
-        has_vector=np.array([vector is not None for vector in vectors], np.bool_),
-        halves=halves,
-        norms=np.concatenate([_norms(wide) for wide in _slices(halves)] or [_NONE]),
+        standing=standing,
+        is_standing=is_standing,
+        is_printed=is_printed,
+        outdated=sum(version < guard.VERSION for version in guards),
+        has_vector=np.flatnonzero([vector is not None for vector in vectors]),
+        vectors=_vectors([vector for vector in vectors if vector is not None]),
         words=hashes,
         owners=owners,
     )
@@ -268,7 +239,6 @@ def _mirror(rows: Sequence[trip.Row]) -> Mirror:
 _AGE: Final = itemgetter(6, 0)
 """Creation, then id, both as bytes that sort as they should."""
 _NEVER_ON: Final = 3
-_NONE: Final = np.empty(0, np.float32)
 
 
 def _rank(kind: Kind, pinned: bool, of_model: bool) -> int:  # noqa: FBT001 - columns of a row
@@ -282,16 +252,12 @@ def _times(sent: Iterable[bytes]) -> NDArray[np.int64]:
     return np.frombuffer(b"".join(sent), ">i8").astype(np.int64)
 
 
-def _halves(sent: Sequence[bytes]) -> NDArray[np.int16]:
+def _vectors(sent: Sequence[bytes]) -> NDArray[np.float16]:
     """Read vectors as `halfvec_send` writes them: a length, a zero, the numbers, all big-endian."""
     if not sent:
-        return np.empty((0, 0), np.int16)
-    return np.frombuffer(b"".join(sent), ">i2").reshape(len(sent), -1)[:, 2:].astype(np.int16)
-
-
-def _norms(wide: NDArray[np.float32]) -> NDArray[np.float32]:
-    norms: NDArray[np.float32] = np.sqrt(np.vecdot(wide, wide))
-    return norms
+        return np.empty((0, 0), np.float16)
+    numbers = np.frombuffer(b"".join(sent), ">i2").reshape(len(sent), -1)[:, 2:]
+    return numbers.astype(np.int16).view(np.float16)
 
 
 def _index(words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -302,5 +268,5 @@ def _index(words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     return hashes[order], owners[order]
 
 
-EMPTY: Final = _mirror([(0, "", *(None,) * 12)])
+EMPTY: Final = _mirror([(0, "", *(None,) * 13)])
 """Of somebody without facts, or unseen."""

@@ -13,21 +13,14 @@ from numpy.typing import NDArray
 from pgvector import HalfVector
 
 from app.embeddings import Embedder, Vector
-from app.memory import guard
-from app.memory.mirror import LIVE, Mirror
-from app.memory.selection import CAPS, Row
+from app.memory.mirror import Mirror
+from app.memory.selection import CAPS, Candidates
 from app.text import words
 
 MAX_WORDS: Final = 200
 """Different words of a message that are searched for: of more, the first and the last ones."""
 
 MOST_SPARE: Final = 20
-
-NAME: Final = f"""
-(select f.text from memory_fact f
- where f.tenant_id = u.tenant_id and f.user_id = u.user_id and f.slot = 'name' and {LIVE})
-"""  # noqa: S608 - the text put in is a constant
-"""The text of the fact that tells the user's name, beside a `memory_user u`."""
 
 # Reciprocal ranks with k = 10. Recency and confirmation only break near ties, and as ranks: a
 # clock would change the block from one day to the next. Places go by score and then by age, so
@@ -88,79 +81,69 @@ def any_of(message: str) -> str:
     return " | ".join("'" + word.replace("'", "''") + "'" for word in distinct_words(message))
 
 
-class Match(NamedTuple):
-    """A fact that answers a message, by its place among the user's facts, and how well it does."""
+class Asked(NamedTuple):
+    """A message as the facts in memory are held against it: no text of it is left."""
 
-    place: int
-    score: float
+    vectors: NDArray[np.float16]
+    """One row for the message and each of its sentences; none where there is no embedding."""
+    words: NDArray[np.int64]
+    """Hashes of its different words."""
 
 
-def matches(
-    facts: Mirror, vectors: Sequence[Vector], message: str, floor: float, among: NDArray[np.bool_]
-) -> list[Match]:
-    """Rank as `FUSED` does those of the facts that are `among` the candidates; best first."""
-    near = facts.likeness(list(vectors))
-    common = facts.common_words(distinct_words(message))
-    with np.errstate(invalid="ignore"):
-        is_near = near >= floor
-    places = np.flatnonzero((is_near | (common > 0)) & among)
-    if not len(places):
-        return []
-    likeness, common, is_near = -near[places], common[places], is_near[places]
-    nearness = _places(np.argsort(likeness, kind="stable"))  # NaN comes last, as null does
-    wording = _places(np.lexsort((likeness, -common)))
+def asked(vectors: Sequence[Vector], message: str) -> Asked:
+    """Give a message as `recalled` takes it; vectors rounded as Postgres keeps those of facts."""
+    halves = np.array(vectors, np.float16) if vectors else np.empty((0, 0), np.float16)
+    return Asked(halves, np.array([hash(word) for word in distinct_words(message)], np.int64))
+
+
+def recalled(facts: Mirror, shared: Mirror, message: Asked | None, floor: float) -> Candidates:
+    """Give the candidates of all tiers, as `selection.select` takes them.
+
+    `floor` is the embedder's. Facts checked by an older guard may turn out unfit, so there are
+    spare ones for them. Of a tier are its own facts, shown or not; those that overflowed the
+    always-on tier are its own even where the message matched them.
+    """
+    spare = min(facts.outdated, MOST_SPARE)
+    organization = range(min(len(shared), 2 * CAPS["organization"]))
+    standing = facts.standing[: CAPS["always_on"] + spare]
+    found = Candidates(
+        [shared.row("organization", place) for place in organization]
+        + [facts.row("always_on", place) for place in standing],
+        {"organization": len(shared), "always_on": len(facts.standing), "similarity": 0},
+    )
+    if message is None:
+        return found
+    places, scores = _matches(facts, message, floor)
+    best = (-scores).argsort(kind="stable")[: CAPS["similarity"] + spare]
+    rows = [facts.row("similarity", place) for place in places[best].tolist()]
+    found.rows.extend(rows)
+    found.scores.update(zip((row.id for row in rows), scores[best].tolist(), strict=True))
+    found.belonging["similarity"] = len(places) - int(facts.is_standing[places].sum())
+    return found
+
+
+def _matches(
+    facts: Mirror, message: Asked, floor: float
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Give the places of the facts that match, by age, and score them as `FUSED` does."""
+    near = facts.likeness(message.vectors)
+    common = facts.common_words(message.words)
+    places = (((near >= floor) | (common > 0)) & ~facts.is_printed).nonzero()[0]
+    distance, common = -near[places], common[places]
+    reciprocal = 1 / np.arange(11, 11 + len(places))
+    nearness, wording = np.empty((2, len(places)))
+    nearness[distance.argsort(kind="stable")] = reciprocal
+    wording[np.lexsort((distance, -common))] = reciprocal
     score = (
-        np.where(is_near, 1 / (10 + nearness), 0)
-        + np.where(common > 0, 1 / (10 + wording), 0)
+        nearness * (distance <= -floor)
+        + wording * (common > 0)
         + 0.004 * _percent_rank(facts.last_confirmed_at[places])
         + 0.002 * _percent_rank(facts.confirmations[places])
     )
-    best = np.argsort(-score, kind="stable")
-    return list(map(Match, places[best].tolist(), score[best].tolist()))
-
-
-def _places(order: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Turn an order into each one's place in it, from 1."""
-    places = np.empty(len(order), np.intp)
-    places[order] = np.arange(1, len(order) + 1)
-    return places
+    return places, score
 
 
 def _percent_rank(values: NDArray[Any]) -> NDArray[np.float64]:
     """Give the share of the others that are less, as SQL's `percent_rank()` does."""
-    less = np.searchsorted(np.sort(values), values, "left")
+    less = np.sort(values).searchsorted(values, "left")
     return less / max(len(values) - 1, 1)
-
-
-def recalled(
-    facts: Mirror, shared: Mirror, query: tuple[Sequence[Vector], str, float] | None
-) -> list[Row]:
-    """Give the rows of all tiers, best first in each, as `selection.select` takes them.
-
-    `query` holds vectors, message and the embedder's floor.
-
-    Facts checked by an older guard may turn out unfit, so there are spare rows for them.
-    `eligible` counts the tier's own facts, shown or not; those that overflowed the always-on tier
-    are its own even where the message matched them.
-    """
-    standing = facts.standing
-    spare = min(sum(version < guard.VERSION for version in facts.guard_versions), MOST_SPARE)
-    found = [
-        shared.row("organization", place, len(shared), is_standing=False)
-        for place in range(min(len(shared), 2 * CAPS["organization"]))
-    ]
-    found += [
-        facts.row("always_on", place, len(standing), is_standing=True)
-        for place in standing[: CAPS["always_on"] + spare]
-    ]
-    if query is None:
-        return found
-    among = np.ones(len(facts), np.bool_)
-    among[list(standing[: CAPS["always_on"]])] = False
-    matched = matches(facts, *query, among=among)
-    overflowed = set(standing)
-    eligible = sum(match.place not in overflowed for match in matched)
-    for place, score in matched[: CAPS["similarity"] + spare]:
-        row = facts.row("similarity", place, 0, is_standing=place in overflowed)
-        found.append(row._replace(score=score, eligible=eligible))
-    return found

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -26,6 +27,7 @@ from app.memory.answer import LASTING, Degraded, Lasting, Recall
 from app.memory.core import Core, incognito_digest
 from app.memory.mirror import EMPTY, Mirror, newer_than
 from app.memory.own_name import without_name
+from app.memory.ranking import Asked
 from app.memory.recall_log import Line
 from app.memory.selection import select
 from app.memory.space import embedder_named, name_of, previous_name
@@ -41,14 +43,13 @@ _USER = statement("""
 select user_id from user_directory where tenant_id = %(tenant)s and external_id = %(user)s
 """)
 
-_STATE = statement(f"""
+_STATE = statement("""
 select u.memory, u.epoch, coalesce(o.epoch, 0),
        (select count(*) from memory_session s
         where s.tenant_id = u.tenant_id and s.user_id = u.user_id and s.status <> 'done'
           and exists (select from message m
                       where m.tenant_id = s.tenant_id and m.user_id = s.user_id
                         and m.session_id = s.id and m.extracted_at is null)),
-       {ranking.NAME},
        (select b.answer from frozen_block b
         where b.tenant_id = u.tenant_id and b.user_id = u.user_id and b.session = %(session)s
           and b.epoch = u.epoch and b.organization_epoch = coalesce(o.epoch, 0)
@@ -62,7 +63,7 @@ select u.memory, u.epoch, coalesce(o.epoch, 0),
 from memory_user u
 left join memory_user o on o.tenant_id = u.tenant_id and o.user_id = u.tenant_id
 where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
-""")  # noqa: S608 - the text put in is a constant
+""")
 
 # Kept is what is valid: of two first calls at once the later one gets the earlier one's block. The
 # row is written again in that case too, since nothing else shows it to this statement.
@@ -106,7 +107,6 @@ class _State(NamedTuple):
     epoch: int
     organization_epoch: int
     pending: int
-    name: str | None
     frozen: dict[str, Any] | None
     is_incognito: bool
 
@@ -170,10 +170,17 @@ async def _answer(core: Core, scope: Scope, question: Question) -> Recall | None
         return settled
     embedder = embedder_named(core, facts.model)
     with _stage("embed"):
-        search = await embed(core, embedder, question.query, state.name)
+        asked, degraded = await _asked(core, embedder, question.query, facts)
     with _stage("rank"):
-        answer = _selected(facts, shared, state, search, embedder.recall_floor, question)
-    if question.session is None or search.degraded is not None or state.is_incognito:
+        found = ranking.recalled(facts, shared, asked, embedder.recall_floor)
+        chosen = select(found, question.token_budget)
+        answer = Recall(
+            Lasting.of(chosen),
+            degraded=degraded,
+            pending_sessions=state.pending,
+            rechecked=chosen.rechecked,
+        )
+    if question.session is None or degraded is not None or state.is_incognito:
         return answer
     core.frozen_sessions.add(session)
     with _stage("freeze"):
@@ -221,6 +228,23 @@ def _thawed(kept: dict[str, Any] | None, pending: int) -> Recall | None:
     if kept is None or kept.keys() != LASTING:
         return None
     return Recall(Lasting(**kept), frozen=True, pending_sessions=pending)
+
+
+async def _asked(
+    core: Core, embedder: Embedder, query: str, facts: Mirror
+) -> tuple[Asked | None, Degraded | None]:
+    """Give a message as it is ranked by, None for an empty one, and what it lacks."""
+    if not query:
+        return None, None
+    digest = blake2b(f"{facts.model}\0{facts.name}\0{query}".encode(), digest_size=16).digest()
+    asked = core.asked.get(digest)
+    if asked is not None:
+        return asked, None
+    search = await embed(core, embedder, query, facts.name)
+    asked = ranking.asked(search.vectors, search.message) if search.message else None
+    if asked is not None and search.degraded is None:
+        core.asked[digest] = asked
+    return asked, search.degraded
 
 
 async def embed(core: Core, embedder: Embedder, query: str, name: str | None) -> Search:
@@ -278,20 +302,6 @@ async def _read(
         for owner, rows, before in zip(owners, newer, known, strict=True)
     ]
     return _State(*states[0]) if states else None, own, shared
-
-
-def _selected(
-    facts: Mirror, shared: Mirror, state: _State, search: Search, floor: float, question: Question
-) -> Recall:
-    query = (search.vectors, search.message, floor) if search.message else None
-    rows = ranking.recalled(facts, shared, query)
-    chosen = select(rows, question.token_budget)
-    return Recall(
-        Lasting.of(chosen),
-        degraded=search.degraded,
-        pending_sessions=state.pending,
-        rechecked=chosen.rechecked,
-    )
 
 
 async def _freeze(

@@ -18,6 +18,7 @@ from app.errors import Invalid
 from app.llm import Kind
 from app.memory import guard, ranking
 from app.memory.core import Core
+from app.memory.mirror import LIVE
 from app.memory.recall import embed, find_person
 from app.memory.space import previous_name
 from app.models import Fact
@@ -56,7 +57,9 @@ and case when %(as_of)s::timestamptz is not null
 """
 
 _PERSON: Final = statement(f"""
-select u.memory = 'on', {ranking.NAME},
+select u.memory = 'on',
+       (select f.text from memory_fact f
+        where f.tenant_id = u.tenant_id and f.user_id = u.user_id and f.slot = 'name' and {LIVE}),
        %(previous)s::text is not null
        and exists (select from memory_fact p
                    where p.tenant_id = u.tenant_id and p.user_id = u.user_id

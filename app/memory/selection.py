@@ -1,8 +1,10 @@
 """What goes into a block, and what is sacrificed first when the budget is too small. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
+
+from pydantic_core import to_json
 
 from app.llm import Kind
 from app.memory import guard
@@ -14,8 +16,9 @@ CAPS: Final[dict[Tier, int]] = {"organization": 10, "always_on": 12, "similarity
 _HEADING_WEIGHTS: Final = {tier: weigh(f"{heading}\n") for tier, heading in HEADINGS.items()}
 
 
-class Row(NamedTuple):
-    """A fact that may go into the block, and how many of its tier there are."""
+@dataclass(slots=True)
+class Row:
+    """A fact that may go into the block, and what of it needs saying once only."""
 
     tier: Tier
     id: str
@@ -25,8 +28,31 @@ class Row(NamedTuple):
     created_at: int
     guard_version: int
     is_standing: bool
-    score: float | None
-    eligible: int
+    """It belongs to the always-on tier, whichever it is shown in."""
+    line: str = field(init=False)
+    """Its line in the block."""
+    weight: int = field(init=False)
+    json: str = field(init=False)
+    """It in the answer: an object that lacks its score and its end."""
+
+    def __post_init__(self) -> None:
+        """Put it into words."""
+        self.line = line(self.text)
+        self.weight = weigh(self.line)
+        told = {"id": self.id, "tier": self.tier, "kind": self.kind, "text": self.text}
+        self.json = f'{to_json(told).decode()[:-1]},"score":'
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What may go into a block, best first in each tier.
+
+    `belonging` counts the facts of each tier, `scores` are those of the similarity tier by id.
+    """
+
+    rows: list[Row]
+    belonging: dict[Tier, int]
+    scores: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +63,27 @@ class Selection:
     """
 
     rows: Sequence[Row] = ()
+    scores: Mapping[str, float] = field(default_factory=dict)
     stable: str = ""
     volatile: str = ""
     left_out: dict[Tier, int] = field(default_factory=lambda: dict.fromkeys(CAPS, 0))
     rechecked: Sequence[str] = ()
 
 
-def select(rows: Iterable[Row], budget: int) -> Selection:
-    """Choose what fits the tiers' caps and the budget of tokens; rows come best first in a tier.
+def select(candidates: Candidates, budget: int) -> Selection:
+    """Choose what fits the tiers' caps and the budget of tokens.
 
-    That is also the order of print, but for the similarity tier, which is printed by age.
+    The order is also that of print, but for the similarity tier, which is printed by age.
 
     What an older guard let pass is checked again, and never chosen if the present one would not.
 
     A fact left out counts for the tier it belongs to, once, and not at all when the block shows it.
     """
     chosen: dict[Tier, list[Row]] = {tier: [] for tier in CAPS}
-    left_out: dict[Tier, int] = dict.fromkeys(CAPS, 0)
+    left_out = dict(candidates.belonging)
     rechecked: list[str] = []
     unfit: dict[str, Tier] = {}
-    for row in rows:
-        left_out[row.tier] = row.eligible
+    for row in candidates.rows:
         if row.guard_version < guard.VERSION:
             if guard.check(row.text, row.kind).action != "keep":
                 unfit[row.id] = _own_tier(row)
@@ -65,14 +91,13 @@ def select(rows: Iterable[Row], budget: int) -> Selection:
             rechecked.append(row.id)
         if len(chosen[row.tier]) < CAPS[row.tier] and not _is_shown(row, chosen):
             chosen[row.tier].append(row)
-    lines = {row.text: line(row.text) for rows in chosen.values() for row in rows}
-    _fit(chosen, lines, budget)
+    _fit(chosen, candidates.scores, budget)
     chosen["similarity"].sort(key=lambda row: (row.created_at, row.id))
-    stable, volatile = render({tier: [lines[row.text] for row in chosen[tier]] for tier in chosen})
+    stable, volatile = render({tier: [row.line for row in chosen[tier]] for tier in chosen})
     kept = [row for rows in chosen.values() for row in rows]
     for tier in (*unfit.values(), *map(_own_tier, kept)):
         left_out[tier] -= 1
-    return Selection(kept, stable, volatile, left_out, rechecked)
+    return Selection(kept, candidates.scores, stable, volatile, left_out, rechecked)
 
 
 def _is_shown(row: Row, chosen: dict[Tier, list[Row]]) -> bool:
@@ -92,39 +117,36 @@ def _class(row: Row) -> int:
     return 0 if row.pinned else 1 if row.kind == "constraint" else 2
 
 
-def _fit(chosen: dict[Tier, list[Row]], lines: Mapping[str, str], budget: int) -> None:
+def _fit(chosen: dict[Tier, list[Row]], scores: Mapping[str, float], budget: int) -> None:
     """Sacrifice facts until the block fits."""
     weight = FRAME_WEIGHT + sum(
-        _HEADING_WEIGHTS[tier] + weigh("".join(lines[row.text] for row in rows))
+        _HEADING_WEIGHTS[tier] + sum([row.weight for row in rows])
         for tier, rows in chosen.items()
         if rows
     )
-    while in_tokens(weight) > budget and (victim := _weakest(chosen)):
+    while in_tokens(weight) > budget and (victim := _weakest(chosen, scores)):
         rest = chosen[victim.tier]
         rest.remove(victim)
-        weight -= weigh(lines[victim.text]) + (0 if rest else _HEADING_WEIGHTS[victim.tier])
+        weight -= victim.weight + (0 if rest else _HEADING_WEIGHTS[victim.tier])
 
 
-def _weakest(chosen: dict[Tier, list[Row]]) -> Row | None:
+def _weakest(chosen: dict[Tier, list[Row]], scores: Mapping[str, float]) -> Row | None:
     """Find whom to sacrifice next.
 
     Similarity goes first, weakest first; then profile, organization, the newest constraint, pinned.
     """
+    if chosen["similarity"]:
+        return min(chosen["similarity"], key=lambda row: (scores[row.id], *_age(row)))
     always_on = chosen["always_on"]
-    for rows, worth in (
-        (chosen["similarity"], _likeness),
-        ([row for row in always_on if _class(row) == 2], _age),
-        (chosen["organization"], _age),
-        ([row for row in always_on if _class(row) == 1], _age),
-        (always_on, _age),
+    for rows in (
+        [row for row in always_on if _class(row) == 2],
+        chosen["organization"],
+        [row for row in always_on if _class(row) == 1],
+        always_on,
     ):
         if rows:
-            return min(rows, key=worth)
+            return min(rows, key=_age)
     return None
-
-
-def _likeness(row: Row) -> tuple[float, int, int]:
-    return (row.score or 0.0, *_age(row))
 
 
 def _age(row: Row) -> tuple[int, int]:

@@ -3,10 +3,9 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-import numpy as np
 import psycopg
 
-from app.memory.mirror import Mirror, Mirrors, _widened
+from app.memory.mirror import Mirror, Mirrors
 from app.memory.recall import Question, recall
 from tests.planting import Planted, embedded, plant
 from tests.world import Caller
@@ -27,14 +26,6 @@ async def blocks(caller: Caller, mirrors: Mirrors) -> list[str]:
         (await recall(core, caller.tenant_id, caller.user, Question(query))).block
         for query in questions
     ]
-
-
-def test_half_precision_is_widened_exactly():
-    bits = np.arange(-(2**15), 2**15).astype(np.int16)
-    halves = bits.view(np.float16)
-    finite = np.isfinite(halves)
-
-    assert np.array_equal(_widened(bits)[finite], halves.astype(np.float32)[finite])
 
 
 async def test_every_kind_of_change_is_recalled_at_once_by_a_process_that_knew_the_person(

@@ -73,6 +73,7 @@ async def process(caller: Caller, bill: Bill, **changes) -> AsyncIterator[Core]:
     core = replace(
         caller.world.core,
         people=TTLCache(100, 60),
+        asked=TTLCache(100, 60),
         frozen_sessions=Recent(100),
         recalls=RecallLog(),
         embedder=SlowEmbedder(caller.world.core.embedder, bill),

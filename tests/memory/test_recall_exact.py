@@ -63,8 +63,8 @@ async def recalled(world: World, tenant_id: UUID, user_id: UUID, query: Vector) 
     ask = newer_than(None, Scope(tenant_id, user_id), MODEL)
     (newer,) = await trip(world.core.db, tenant_id, ask)
     facts = await Mirrors(0).learn(user_id, newer)
-    rows = ranking.recalled(facts, EMPTY, ([query], "", FLOOR))
-    return [UUID(row.id) for row in rows if row.tier == "similarity"]
+    found = ranking.recalled(facts, EMPTY, ranking.asked([query], ""), FLOOR)
+    return [UUID(row.id) for row in found.rows if row.tier == "similarity"]
 
 
 async def searched(world: World, tenant_id: UUID, user_id: UUID, query: Vector) -> list[UUID]:

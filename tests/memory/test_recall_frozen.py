@@ -39,6 +39,7 @@ async def another_process(caller: Caller, **changes) -> AsyncIterator[Caller]:
     core = replace(
         caller.world.core,
         people=TTLCache(100, 60),
+        asked=TTLCache(100, 60),
         frozen_sessions=Recent(100),
         recalls=RecallLog(),
         **changes,

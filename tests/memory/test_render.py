@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.llm import Kind
 from app.memory import guard
 from app.memory.render import CLOSE, OPEN, estimate_tokens, line, render
-from app.memory.selection import CAPS, Row, select
+from app.memory.selection import CAPS, Candidates, Row, select
 
 _HOSTILE = st.sampled_from(
     [
@@ -45,6 +45,11 @@ def test_sizes_add_up(one: str, other: str):
     assert abs(estimate_tokens(one + other) - estimate_tokens(one) - estimate_tokens(other)) <= 1
 
 
+def _candidates(rows: list[Row]) -> Candidates:
+    scores = {row.id: row.created_at % 7 / 7 for row in rows if row.tier == "similarity"}
+    return Candidates(rows, dict.fromkeys(CAPS, 99), scores)
+
+
 @st.composite
 def _rows(draw: st.DrawFn) -> list[Row]:
     rows = []
@@ -53,8 +58,7 @@ def _rows(draw: st.DrawFn) -> list[Row]:
         rows.append(
             Row(
                 tier, str(draw(st.uuids())), draw(_TEXTS) or "x", draw(_KINDS),
-                draw(st.booleans()), n, guard.VERSION,
-                tier == "always_on", draw(st.floats(0, 1)) if tier == "similarity" else None, 99,
+                draw(st.booleans()), n, guard.VERSION, tier == "always_on",
             )
         )  # fmt: skip
     return rows
@@ -62,7 +66,7 @@ def _rows(draw: st.DrawFn) -> list[Row]:
 
 @given(_rows(), st.integers(100, 4000))
 def test_a_selection_fits_caps_and_budget_and_shows_each_fact_once(rows: list[Row], budget: int):
-    chosen = select(rows, budget)
+    chosen = select(_candidates(rows), budget)
     block = chosen.stable + chosen.volatile
     assert estimate_tokens(block) <= budget
     for tier, cap in CAPS.items():
@@ -73,7 +77,7 @@ def test_a_selection_fits_caps_and_budget_and_shows_each_fact_once(rows: list[Ro
 @given(_rows(), st.integers(100, 4000))
 def test_the_stable_part_depends_on_its_own_tiers_alone(rows: list[Row], budget: int):
     own = [row for row in rows if row.tier != "similarity"]
-    alone, together = select(own, budget), select(rows, budget)
+    alone, together = select(_candidates(own), budget), select(_candidates(rows), budget)
     if alone.stable and together.stable:
         assert alone.stable == together.stable
 
@@ -86,4 +90,4 @@ def test_what_is_sacrificed_does_not_depend_on_how_rows_arrive(
     scattered = capped.copy()
     dice.shuffle(scattered)
     scattered.sort(key=lambda row: (list(CAPS).index(row.tier), capped.index(row)))
-    assert select(capped, budget) == select(scattered, budget)
+    assert select(_candidates(capped), budget) == select(_candidates(scattered), budget)
