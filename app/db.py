@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 import psycopg
+from psycopg.adapt import Transformer
 from psycopg_pool import AsyncConnectionPool
 from sqlalchemy import TIMESTAMP, LargeBinary, MetaData, Text, text
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
@@ -147,6 +148,7 @@ class Database:
         prepared_statements: bool = True,
     ) -> None:
         self.prepares = prepared_statements
+        self.reader = Transformer()  # kept, for to find out how types are read takes its time
         connect: dict[str, object] = {
             "application_name": "usermem",
             "prepare_threshold": 5 if prepared_statements else None,

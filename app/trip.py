@@ -16,8 +16,6 @@ from weakref import WeakKeyDictionary
 
 import psycopg
 from pgvector import HalfVector
-from psycopg import abc
-from psycopg.adapt import Transformer
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 from psycopg_pool import PoolTimeout
@@ -122,13 +120,14 @@ async def _try(db: Database, tenant_id: UUID, calls: Sequence[Call]) -> list[lis
         raise
     finally:
         await db.pool.putconn(connection)
-    reader = Transformer(connection)
-    return [_rows(reader, result) for result in results[2:-1]]
+    return [_rows(db, result) for result in results[2:-1]]
 
 
-def _rows(reader: abc.Transformer, result: PGresult) -> list[Row]:
-    reader.set_pgresult(result)
-    return reader.load_rows(0, result.ntuples, tuple)
+def _rows(db: Database, result: PGresult) -> list[Row]:
+    if not result.ntuples:
+        return []
+    db.reader.set_pgresult(result)
+    return db.reader.load_rows(0, result.ntuples, tuple)
 
 
 async def _communicate(
@@ -136,7 +135,7 @@ async def _communicate(
 ) -> list[PGresult]:
     """Send everything, then read everything: one round trip."""
     pgconn = connection.pgconn
-    known = _prepared.setdefault(connection, set())
+    prepared = _prepared.setdefault(connection, set())
     answers: list[bool] = []  # a preparation is answered too, but with nothing
     pgconn.enter_pipeline_mode()
     for call, values in calls:
@@ -145,9 +144,9 @@ async def _communicate(
         if not prepares:
             pgconn.send_query_params(call.query, parameters, None, formats, _BINARY)
         else:
-            if call.name not in known:
+            if call.name not in prepared:
                 pgconn.send_prepare(call.name, call.query)
-                known.add(call.name)
+                prepared.add(call.name)
                 answers.append(False)
             pgconn.send_query_prepared(call.name, parameters, formats, _BINARY)
         answers.append(True)

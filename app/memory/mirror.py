@@ -37,12 +37,13 @@ _MANY: Final = 1_000
 """Facts of which a mirror is built on a thread: others would wait for a tenth of a second."""
 
 # In the one trip of a recall, so it must answer "nothing new" without touching a fact. Columns are
-# sent as the bytes that they are kept as. Somebody without facts has one row of nulls. Vectors come
+# sent as the bytes that they are kept as. Who has no facts has one row of nulls. Vectors come
 # of one embedder alone: of the previous one as long as the person has any of it.
 _NEWER: Final = trip.statement(f"""
-select u.revision, s.model, uuid_send(f.id), f.text, f.kind, f.pinned, f.source = 'mcp',
-       f.guard_version, timestamptz_send(f.created_at), timestamptz_send(f.last_confirmed_at),
-       coalesce(f.expires_at, 'infinity')::text, f.confirmations, f.slot = 'name',
+select u.user_id = u.tenant_id, u.revision, s.model, uuid_send(f.id), f.text, f.kind, f.pinned,
+       f.source = 'mcp', f.guard_version, timestamptz_send(f.created_at),
+       timestamptz_send(f.last_confirmed_at), coalesce(f.expires_at, 'infinity')::text,
+       f.confirmations, f.slot = 'name',
        case when f.embedding_model = s.model then halfvec_send(f.embedding) end,
        array_to_string(tsvector_to_array(f.words), ' ')
 from memory_user u
@@ -59,8 +60,10 @@ left join lateral (
   order by pinned or kind in ('constraint', 'profile') desc, created_at desc, id
   limit {MOST_FACTS}
 ) as f on true
-where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
-  and (u.revision <> %(known)s::integer or now() >= %(until)s::timestamptz)
+where u.tenant_id = %(tenant)s and u.user_id in (%(user_id)s, %(tenant)s)
+  and case when u.user_id = u.tenant_id
+    then u.revision <> %(shared)s::integer or now() >= %(shared_until)s::timestamptz
+    else u.revision <> %(known)s::integer or now() >= %(until)s::timestamptz end
 """)  # noqa: S608 - the text put in is a constant
 
 
@@ -148,20 +151,26 @@ class Mirror:
 
 
 def newer_than(
-    known: Mirror | None, scope: Scope, model: str, previous: str | None = None
+    own: Mirror | None,
+    shared: Mirror | None,
+    scope: Scope,
+    model: str,
+    previous: str | None = None,
 ) -> trip.Call:
-    """Give what asks the database for a user's facts: no row if they are those of `known`.
+    """Give what asks the database for a user's facts and the organization's.
 
-    Of vectors those of the previous embedder come along where there are any, else of `model`.
+    No row comes for those that are as they were. Of vectors those of the previous embedder come
+    along where there are any, else of `model`.
     """
-    revision, until = (known.revision, known.until) if known else (-1, "infinity")
-    values = {"tenant": scope.tenant_id, "user_id": scope.user_id}
     return _NEWER, {
-        **values,
+        "tenant": scope.tenant_id,
+        "user_id": scope.user_id,
         "model": model,
         "previous": previous,
-        "known": revision,
-        "until": until,
+        "known": own.revision if own else -1,
+        "until": own.until if own else "infinity",
+        "shared": shared.revision if shared else -1,
+        "shared_until": shared.until if shared else "infinity",
     }
 
 
@@ -176,10 +185,22 @@ class Mirrors:
         kept = self._kept.get(user_id)
         return kept if kept is not None and kept.model in {model, previous} else None
 
-    async def learn(self, user_id: UUID, newer: Sequence[trip.Row]) -> Mirror:
-        """Keep what the answer to `newer_than` says, and give it."""
-        is_large = len(newer) > _MANY
-        mirror = await asyncio.to_thread(_mirror, newer) if is_large else _mirror(newer)
+    async def learn(
+        self, scope: Scope, newer: Sequence[trip.Row], own: Mirror | None, shared: Mirror | None
+    ) -> tuple[Mirror, Mirror]:
+        """Keep what the answer to `newer_than` says; give the user's and the organization's."""
+        if not newer:
+            return own or EMPTY, shared or EMPTY
+        of_user = [row[1:] for row in newer if not row[0]]
+        of_all = [row[1:] for row in newer if row[0]]
+        return (
+            await self._learn(scope.user_id, of_user) if of_user else own or EMPTY,
+            await self._learn(scope.tenant_id, of_all) if of_all else shared or EMPTY,
+        )
+
+    async def _learn(self, user_id: UUID, rows: Sequence[trip.Row]) -> Mirror:
+        is_large = len(rows) > _MANY
+        mirror = await asyncio.to_thread(_mirror, rows) if is_large else _mirror(rows)
         if mirror.size <= self._kept.maxsize:
             self._kept[user_id] = mirror
         return mirror

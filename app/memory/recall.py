@@ -17,7 +17,7 @@ from uuid import UUID
 
 import psycopg
 from psycopg_pool import PoolTimeout
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from app import metrics
 from app.db import Scope
@@ -25,7 +25,7 @@ from app.embeddings import Embedder, EmbedderError, Vector, sentences
 from app.memory import ranking
 from app.memory.answer import LASTING, Degraded, Lasting, Recall
 from app.memory.core import Core, incognito_digest
-from app.memory.mirror import EMPTY, Mirror, newer_than
+from app.memory.mirror import Mirror, newer_than
 from app.memory.own_name import without_name
 from app.memory.ranking import Asked
 from app.memory.recall_log import Line
@@ -50,18 +50,15 @@ select u.memory, u.epoch, coalesce(o.epoch, 0),
           and exists (select from message m
                       where m.tenant_id = s.tenant_id and m.user_id = s.user_id
                         and m.session_id = s.id and m.extracted_at is null)),
-       (select b.answer from frozen_block b
-        where b.tenant_id = u.tenant_id and b.user_id = u.user_id and b.session = %(session)s
-          and b.epoch = u.epoch and b.organization_epoch = coalesce(o.epoch, 0)
-          and b.created_at > now() - interval '24 hours'
-          and not exists (select from incognito_session i
-                          where i.tenant_id = u.tenant_id and i.user_id = u.user_id
-                            and i.digest = %(digest)s)),
-       exists (select from incognito_session i
-               where i.tenant_id = u.tenant_id and i.user_id = u.user_id
-                 and i.digest = %(digest)s)
+       case when i.digest is null then b.answer::text end, i.digest is not null
 from memory_user u
 left join memory_user o on o.tenant_id = u.tenant_id and o.user_id = u.tenant_id
+left join incognito_session i
+  on i.tenant_id = u.tenant_id and i.user_id = u.user_id and i.digest = %(digest)s
+left join frozen_block b
+  on b.tenant_id = u.tenant_id and b.user_id = u.user_id and b.session = %(session)s
+  and b.epoch = u.epoch and b.organization_epoch = coalesce(o.epoch, 0)
+  and b.created_at > now() - interval '24 hours'
 where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
 """)
 
@@ -86,7 +83,7 @@ set (epoch, organization_epoch, answer, created_at) = (
       or b.organization_epoch < excluded.organization_epoch
       or b.created_at <= now() - interval '24 hours'
     then excluded else b end as r) as one)
-returning answer, created_at = now()
+returning answer::text, created_at = now()
 """)
 
 
@@ -107,7 +104,7 @@ class _State(NamedTuple):
     epoch: int
     organization_epoch: int
     pending: int
-    frozen: dict[str, Any] | None
+    frozen: str | None
     is_incognito: bool
 
 
@@ -223,9 +220,10 @@ def _settled(state: _State) -> Recall | None:
     return _thawed(state.frozen, state.pending)
 
 
-def _thawed(kept: dict[str, Any] | None, pending: int) -> Recall | None:
+def _thawed(frozen: str | None, pending: int) -> Recall | None:
     """Give a frozen answer; None for one that another version of the service wrote."""
-    if kept is None or kept.keys() != LASTING:
+    kept = from_json(frozen) if frozen is not None else {}
+    if kept.keys() != LASTING:
         return None
     return Recall(Lasting(**kept), frozen=True, pending_sessions=pending)
 
@@ -285,23 +283,17 @@ async def _read(
 
     Facts that are known here as they are now stay where they are.
     """
-    mirrors, models, tenant_id = core.mirrors, (name_of(core), previous_name(core)), scope.tenant_id
-    owners = scope.user_id, tenant_id
-    known = [mirrors.known(owner, *models) for owner in owners]
-    states, *newer = await trip(
+    models = name_of(core), previous_name(core)
+    own = core.mirrors.known(scope.user_id, *models)
+    shared = core.mirrors.known(scope.tenant_id, *models)
+    states, newer = await trip(
         core.db,
-        tenant_id,
+        scope.tenant_id,
         (_STATE, _values(core, scope, question)),
-        *(
-            newer_than(before, Scope(tenant_id, owner), *models)
-            for owner, before in zip(owners, known, strict=True)
-        ),
+        newer_than(own, shared, scope, *models),
     )
-    own, shared = [
-        await mirrors.learn(owner, rows) if rows else before or EMPTY
-        for owner, rows, before in zip(owners, newer, known, strict=True)
-    ]
-    return _State(*states[0]) if states else None, own, shared
+    facts = await core.mirrors.learn(scope, newer, own, shared)
+    return _State(*states[0]) if states else None, *facts
 
 
 async def _freeze(

@@ -100,7 +100,7 @@ async def test_a_recall_is_one_round_trip_and_one_embedding_call(drinker: Caller
             bill.embedded.clear()
             await recall(core, drinker.tenant_id, drinker.user, Question("Tea? I like it. Do I?"))
     assert bill.cost == (1, 1)
-    begin, enter, _, _, _, commit = bill.trips[0]
+    begin, enter, _, _, commit = bill.trips[0]
     assert (begin, commit) == ("begin", "commit")
     assert "app.enter_tenant" in enter
     assert len(bill.embedded[0]) > 1  # its sentences travel in the same call

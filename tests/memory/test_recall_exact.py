@@ -60,9 +60,9 @@ def by_hand(facts: list[Planted], query: Vector) -> list[UUID]:
 
 async def recalled(world: World, tenant_id: UUID, user_id: UUID, query: Vector) -> list[UUID]:
     """Rank in memory, over facts read anew."""
-    ask = newer_than(None, Scope(tenant_id, user_id), MODEL)
-    (newer,) = await trip(world.core.db, tenant_id, ask)
-    facts = await Mirrors(0).learn(user_id, newer)
+    scope = Scope(tenant_id, user_id)
+    (newer,) = await trip(world.core.db, tenant_id, newer_than(None, None, scope, MODEL))
+    facts, _ = await Mirrors(0).learn(scope, newer, None, None)
     found = ranking.recalled(facts, EMPTY, ranking.asked([query], ""), FLOOR)
     return [UUID(row.id) for row in found.rows if row.tier == "similarity"]
 
@@ -163,7 +163,7 @@ async def test_every_recall_equals_brute_force(town, world: World, plan: str, re
 async def test_the_plan_reads_one_users_rows_by_their_key(town, world: World, name: str, door: str):
     caller, people = town
     user_id, _ = people[name]
-    query, values = newer_than(None, Scope(caller.tenant_id, user_id), MODEL)
+    query, values = newer_than(None, None, Scope(caller.tenant_id, user_id), MODEL)
     if door == "search":
         query = ranked(1)
         near_tea = near(np.random.default_rng(1))
