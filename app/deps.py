@@ -30,7 +30,7 @@ from app.memory.tenants import Credential, find_credential, parse_key
 from app.memory.users import ORGANIZATION
 from app.rates import Budget, Rates
 from app.text import clean
-from app.wire import JsonRequest, check_query, decode_id
+from app.wire import JsonRequest, decode_id, read_query
 
 REVOKED_WITHIN: Final = 55
 """Seconds that a process may go on to accept a revoked key."""
@@ -225,7 +225,7 @@ class StrictRoute(APIRoute):
         }
 
         async def checked(request: Request) -> Response:
-            check_query(request.scope["query_string"], declared, prefixes)
+            read_query(request.scope["query_string"], declared, prefixes)
             return await handle(request)
 
         return checked
@@ -241,19 +241,11 @@ class KeyedRoute(StrictRoute):
         """Wrap the strict handler."""
         handle = super().get_route_handler()
         takes_body, needs_body = _body_of(self)
-        needs = next(
-            (d.dependency for d in self.dependencies if isinstance(d.dependency, Needs)), None
-        )
-        if needs is None:
-            raise TypeError(f"{self.path} does not say what it needs of a key")
+        needs = needs_of(self)
 
         async def checked(request: Request) -> Response:
-            await require_all(get_core(request))
-            user = request.path_params.get("user")
-            credential = await authenticate(request, needs, user)
-            authorize(credential, needs, user)
-            request.state.credential = credential
-            request.state.owner = ORGANIZATION if user is None else _decoded(user)
+            request.state.credential, user = await admit(request, needs)
+            request.state.owner = ORGANIZATION if user is None else user
             with owed() if needs.budget == "privacy" else nullcontext():
                 return await answer(request)
 
@@ -265,6 +257,27 @@ class KeyedRoute(StrictRoute):
             return await handle(strict)
 
         return checked
+
+
+def needs_of(route: APIRoute) -> Needs:
+    """Give what a route needs of a key. Raises `TypeError` for one that doesn't say."""
+    for dependency in route.dependencies:
+        if isinstance(dependency.dependency, Needs):
+            return dependency.dependency
+    raise TypeError(f"{route.path} does not say what it needs of a key")
+
+
+async def admit(request: Request, needs: Needs) -> tuple[Credential, str | None]:
+    """Let in whoever has a good key for it: give the credential, and the user of the path if any.
+
+    Raises `Unavailable` while the database may hold what was erased, `Unauthorized`,
+    `TooManyRequests`, `Forbidden`, and `NotFound` for another user than the key is bound to.
+    """
+    await require_all(get_core(request))
+    segment = request.path_params.get("user")
+    credential = await authenticate(request, needs, segment)
+    authorize(credential, needs, segment)
+    return credential, None if segment is None else _decoded(segment)
 
 
 def _body_of(route: APIRoute) -> tuple[bool, bool]:

@@ -102,6 +102,9 @@ def configure(level: str = "info") -> None:
     )
     # A record that can't be written would be shown with all it was given.
     logging.raiseExceptions = False
+    # What no line shows needn't be found out for each of them.
+    logging._srcfile = None  # noqa: SLF001 - as its own documentation says
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

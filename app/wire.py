@@ -191,26 +191,30 @@ def prefers(media_type: str, accept: str, *, to: str) -> bool:
     return wish > 0 and wish >= wishes.get(to, 0.0)
 
 
-def check_query(query: bytes, declared: Collection[str], prefixes: Collection[str] = ()) -> None:
-    """Refuse a query string that is not UTF-8, names what is not declared, or repeats a name.
+def read_query(
+    query: bytes, declared: Collection[str], prefixes: Collection[str] = ()
+) -> dict[str, str]:
+    """Give the parameters of a query string.
 
-    Declared are also the names that go on after one of the prefixes.
+    Refuses one that is not UTF-8, names what is not declared, or repeats a name. Declared are also
+    the names that go on after one of the prefixes.
     """
     try:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict")
     except UnicodeError:
         raise Malformed("The query string is not percent-encoded UTF-8.") from None
-    seen: set[str] = set()
-    for name, _ in pairs:
+    read: dict[str, str] = {}
+    for name, value in pairs:
         known = name in declared or any(
             name.startswith(prefix) and name != prefix for prefix in prefixes
         )
-        if not known or name in seen:
+        if not known or name in read:
             problem = "is given twice" if known else "there is no such parameter"
             raise RequestValidationError(
                 [{"type": "query_parameter", "loc": ("query", name), "msg": problem}]
             )
-        seen.add(name)
+        read[name] = value
+    return read
 
 
 def _no_constant(_name: str) -> NoReturn:

@@ -13,13 +13,13 @@ from pydantic_core import PydanticCustomError
 from starlette.types import Receive, Scope, Send
 
 from app import problems
-from app.deps import CoreDep, CredentialDep, KeyedRoute, Needs, get_core, get_credential
+from app.deps import CoreDep, CredentialDep, Needs, admit, get_core, needs_of
 from app.memory.answer import Degraded
 from app.memory.core import Core
 from app.memory.recall import DEFAULT_BUDGET, Question, recall
 from app.memory.tenants import Credential
 from app.memory.users import MemoryMode
-from app.wire import WHOLE, Id, Kind, Line, Model, UserId, prefers
+from app.wire import WHOLE, Id, JsonRequest, Kind, Line, Model, UserId, prefers, read_query
 
 T = TypeVar("T")
 
@@ -120,40 +120,37 @@ def _matches(header: str | None, etag: str) -> bool:
     )
 
 
-class _Unsolved(APIRoute):
+class _RecallRoute(APIRoute):
     """Documented by FastAPI like any other route, but called without its solver of dependencies.
 
-    The solver costs more than the database trip of a frozen recall. Parameters are validated by
-    the same types, and errors are the same.
+    The solver costs more than the database trip of a frozen recall. The same is checked in the same
+    order by the same types, and errors are the same.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Give what calls the route's function."""
+        needs = needs_of(self)
+        takes_body = "POST" in (self.methods or ())
+        declared = () if takes_body else RecallQuery.model_fields.keys()
 
         async def handle(request: Request) -> Response:
-            user: str = _validated(_USER, request.path_params["user"], "path", "user")
-            if request.method == "GET":
-                asked: RecallQuery | RecallIn = _validated(
-                    _QUERY, dict(request.query_params), "query"
-                )
-            else:
-                body = await request.json() if await request.body() else None
-                asked = _validated(_BODY, body, "body")
-            response: Response = await self.endpoint(
-                request, user, asked, get_core(request), get_credential(request)
+            key, user = await admit(request, needs)
+            strict = JsonRequest(request.scope, request.receive)
+            await strict.check(takes_body=takes_body, needs_body=takes_body)
+            query = read_query(request.scope["query_string"], declared)
+            asked = (
+                _validated(_BODY, await strict.json(), "body")
+                if takes_body
+                else _validated(_QUERY, query, "query")
             )
+            response: Response = await self.endpoint(request, user, asked, get_core(request), key)
             return response
 
         return handle
 
 
-class _RecallRoute(KeyedRoute, _Unsolved):
-    """A key first, as everywhere; then `_Unsolved`."""
-
-
-_USER: TypeAdapter[str] = TypeAdapter(UserId)
-_QUERY = TypeAdapter(RecallQuery)
-_BODY = TypeAdapter(RecallIn)
+_QUERY: TypeAdapter[RecallQuery | RecallIn] = TypeAdapter(RecallQuery)
+_BODY: TypeAdapter[RecallQuery | RecallIn] = TypeAdapter(RecallIn)
 
 
 def _validated(adapter: TypeAdapter[T], value: object, *place: str) -> T:

@@ -17,7 +17,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.deps import Needs, authenticate, authorize, get_core
 from app.memory.erasures import require_all
 from app.memory.tenants import Credential
-from app.wire import JsonRequest, check_query, decode_id
+from app.wire import JsonRequest, decode_id, read_query
 
 if TYPE_CHECKING:
     from app.doors.mcp_server import McpServer
@@ -58,7 +58,7 @@ class Mcp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request: key, user and body as everywhere, then the SDK's exchange."""
         request = JsonRequest(scope, receive)
-        check_query(scope["query_string"], ())
+        read_query(scope["query_string"], ())
         await require_all(get_core(request))
         credential = await authenticate(request, _needs, request.headers.get(USER_HEADER))
         request.state.credential = credential

@@ -11,6 +11,7 @@ import pytest
 import uvicorn
 
 from app import edge, metrics, server
+from app.deps import KeyCache
 from app.main import create_app
 from app.settings import Settings
 from tests.world import Caller, World
@@ -166,6 +167,31 @@ async def test_past_a_number_of_connections_those_that_say_nothing_longest_are_c
             own.transport.abort()
     assert 40 <= sum(open_still) <= 50
     assert not any(open_still[:100])
+
+
+async def test_who_is_watched_before_the_key_was_looked_up_is_answered(
+    alice: Caller, monkeypatch: pytest.MonkeyPatch
+):
+    """The one who looks whether the client has left asks the server too, and gets its answer."""
+    monkeypatch.setattr(edge, "WATCH_AFTER", 0)
+    monkeypatch.setattr(KeyCache, "credential", _late(KeyCache.credential))
+    async with serving(alice.world) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(
+            f"GET {alice.base}/memory HTTP/1.1\r\nHost: x\r\n"
+            f"Authorization: Bearer {alice.key}\r\nConnection: close\r\n\r\n".encode()
+        )
+        answer = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+    assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+def _late(credential):
+    async def late(*args):
+        await asyncio.sleep(0.2)
+        return await credential(*args)
+
+    return late
 
 
 class _Stuck:
