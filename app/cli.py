@@ -79,10 +79,8 @@ def serve(
     worker: Annotated[bool, typer.Option(help="Run a worker inside.")] = True,
 ) -> None:
     """Serve the API, with a worker inside. Without USERMEM_DATABASE_URL on an embedded Postgres."""
-    import uvicorn  # noqa: PLC0415 - see the module's docstring, here and below
-
-    from app.main import create_app  # noqa: PLC0415
-    from app.server import configuration  # noqa: PLC0415
+    from app.main import create_app  # noqa: PLC0415 - see the module's docstring, here and below
+    from app.server import Server, configuration  # noqa: PLC0415
 
     settings = _settings(data_dir)
     settings.public_url = settings.public_url or f"http://{host}:{port}"
@@ -95,7 +93,7 @@ def serve(
         config = configuration(served, host, port, timeout_graceful_shutdown=20)
         where = f", data in {settings.data_dir.expanduser()}" if address.is_embedded else ""
         typer.echo(f"Usermem serves on http://{host}:{port}{where}", err=True)
-        server = uvicorn.Server(config)
+        server = Server(config)
         server.run(sockets=[door])
     if not server.started:
         sys.exit(1)

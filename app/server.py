@@ -5,6 +5,8 @@ edge, which can say so; what is below is cut without a word.
 """
 
 import asyncio
+import gc
+import socket
 from typing import Any, Final, cast
 
 import uvicorn
@@ -19,6 +21,9 @@ MOST_WAITING: Final = 500
 By what they do and not by address: behind a proxy everybody has the same one. A client that means
 it sends its head at once, so whoever holds connections open loses them to each other.
 """
+
+GARBAGE_AFTER: Final = 10_000
+"""Objects made and not let go of after which it is looked for; Python's own number is 700."""
 
 READ_WITHIN: Final = 25.0
 """Seconds that an answer may wait for its reader."""
@@ -122,6 +127,20 @@ class PatientProtocol(HttpToolsProtocol):
     def _stop(timer: asyncio.TimerHandle | None) -> None:
         if timer is not None:
             timer.cancel()
+
+
+class Server(uvicorn.Server):
+    """uvicorn, which once it has started looks for garbage among what came since, and less often.
+
+    What was loaded until then stays, and looking through it took a tenth of the time of recall.
+    """
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start to listen."""
+        await super().startup(sockets)
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(GARBAGE_AFTER)
 
 
 def configuration(app: Any, host: str, port: int, **more: Any) -> uvicorn.Config:
