@@ -56,10 +56,8 @@ class Edge:
         scope.setdefault("state", {})["request_id"] = request_id
         started = time.perf_counter()
         answer = _Answer(send, request_id, is_head=method == "HEAD")
-        with (
-            structlog.contextvars.bound_contextvars(request_id=request_id),
-            tracing.span("request", scope["headers"]) as span,
-        ):
+        structlog.contextvars.bind_contextvars(request_id=request_id)  # a request is a task
+        with tracing.span("request", scope["headers"]) as span:
             await self._serve(scope, _Client(receive, scope["headers"]), answer)
             route = getattr(scope.get("route"), "path_format", None)
             seconds = time.perf_counter() - started

@@ -263,8 +263,11 @@ class JsonRequest(Request):
     async def body(self) -> bytes:
         """Read the body, and no further than its limit, whatever its length was said to be."""
         if not hasattr(self, "_body"):
-            said = self.headers.get("content-length", "")
-            if said.isdecimal() and int(said[:20]) > MAX_BODY:
+            said = self.headers.get("content-length")
+            if said is None and "transfer-encoding" not in self.headers:
+                self._body = b""
+                return b""
+            if said is not None and said.isdecimal() and int(said[:20]) > MAX_BODY:
                 raise _too_large()
             read = bytearray()
             async for chunk in self.stream():

@@ -6,7 +6,6 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import PlainTextResponse
 from fastapi.routing import APIRoute
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
@@ -234,9 +233,25 @@ async def _recalled(
     question = Question(asked.query, asked.session, asked.token_budget, asked.refresh)
     answer = await recall(core, key.tenant_id, user, question)
     etag = answer.lasting.etag
-    headers = {"ETag": etag, "Vary": "Accept", "Cache-Control": "private, no-store"}
     if request.method == "GET" and _matches(request.headers.get("if-none-match"), etag):
-        return Response(status_code=304, headers=headers)
+        return _Block(304, etag)
     if prefers("text/plain", request.headers.get("accept", ""), to="application/json"):
-        return PlainTextResponse(answer.block, headers=headers)
-    return Response(answer.json, headers=headers, media_type="application/json")
+        return _Block(200, etag, b"text/plain; charset=utf-8", answer.block)
+    return _Block(200, etag, b"application/json", answer.json)
+
+
+class _Block(Response):
+    """An answer whose few headers needn't be put together by way of a dictionary."""
+
+    def __init__(self, status: int, etag: str, media_type: bytes = b"", text: str = "") -> None:
+        self.status_code = status
+        self.background = None
+        self.body = text.encode()
+        self.raw_headers = [
+            (b"etag", etag.encode()),
+            (b"vary", b"Accept"),
+            (b"cache-control", b"private, no-store"),
+        ]
+        if media_type:
+            length = str(len(self.body)).encode()
+            self.raw_headers += [(b"content-type", media_type), (b"content-length", length)]
