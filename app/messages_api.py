@@ -310,23 +310,30 @@ def _is_spend_cap(response: httpx2.Response) -> bool:
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds, from any form of the header; at most a day, lest a typing error silence us."""
-    seconds = max(
-        _seconds(headers.get("retry-after-ms")) / 1_000, _seconds(headers.get("retry-after"))
+    at = _timestamp(headers.get("date"))
+    in_ms, whole = (
+        _seconds(headers.get(name), at or time.time()) for name in ("retry-after-ms", "retry-after")
     )
+    seconds = max(in_ms / 1_000, whole)
     return min(seconds, _DAY) if seconds > 0 else None
 
 
-def _seconds(value: str | None) -> float:
+def _seconds(value: str | None, at: float) -> float:
+    """Read a number, or a time as the seconds until then; `at` is the answer's own time."""
     if value is None:
         return 0.0
     try:
         seconds = float(value)
     except ValueError:
-        try:
-            seconds = parsedate_to_datetime(value).timestamp() - time.time()
-        except (ValueError, OverflowError):
-            return 0.0
+        seconds = (_timestamp(value) or at) - at
     return 0.0 if math.isnan(seconds) else seconds
+
+
+def _timestamp(value: str | None) -> float | None:
+    try:
+        return parsedate_to_datetime(value).timestamp() if value else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _jittered(seconds: float) -> float:

@@ -37,7 +37,7 @@ _DATABASE: Final[tuple[type[Exception], ...]] = (
     CheckoutTimeout,
     DBAPIError,
 )
-_OWN_CODES: Final = ("query_too_long", "message_too_long", "metadata_too_large")
+_OWN_CODES: Final = ("query_too_long", "message_too_long", "metadata_too_large", "bad_time")
 
 
 class Problem(BaseModel):

@@ -21,6 +21,7 @@ from pydantic_core import PydanticCustomError
 from starlette.convertors import Convertor, register_url_convertor
 
 from app.errors import Invalid, UsermemError
+from app.memory.ingest import EARLIEST_YEAR
 from app.text import clean, one_line
 
 MAX_BODY: Final = 1024 * 1024
@@ -125,8 +126,14 @@ def parse_time(value: object) -> datetime:
         return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         raise PydanticCustomError(
-            "bad_time", "a time is RFC 3339 with an offset, like 2026-09-03T10:00:00+02:00"
+            "no_time", "a time is RFC 3339 with an offset, like 2026-09-03T10:00:00+02:00"
         ) from None
+
+
+def _of_this_age(at: datetime) -> datetime:
+    if at.year < EARLIEST_YEAR:
+        raise PydanticCustomError("bad_time", "a time lies before 2000")
+    return at
 
 
 _ID = WithJsonSchema(
@@ -151,11 +158,13 @@ ONE_LINE: Final = BeforeValidator(lambda value: one_line(_strict_str(value)))
 Line = Annotated[str, ONE_LINE]
 WHOLE: Final = BeforeValidator(_whole)
 """After a number's limits: in JSON 3.0 is a whole number too."""
-Time = Annotated[
+RecordedTime = Annotated[
     datetime,
     BeforeValidator(parse_time),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
+"""In a file that is imported, where a record of another age is counted, not refused."""
+Time = Annotated[RecordedTime, AfterValidator(_of_this_age)]
 Kind = Literal["preference", "constraint", "profile", "goal"]
 Limit = Annotated[int, Field(ge=1, le=200)]
 

@@ -76,7 +76,8 @@ _FINISH = f"""
 _GIVE_BACK = f"""
     with back as (
       update procrastinate_jobs job
-      set status = 'todo', attempts = attempts + 1, scheduled_at = %(at)s, worker_id = null
+      set status = 'todo', attempts = attempts + 1, scheduled_at = now() + %(wait)s::interval,
+        worker_id = null
       where {_HELD} and not exists (
         select from procrastinate_jobs twin
         where twin.queueing_lock = job.queueing_lock and twin.status = 'todo')
@@ -157,7 +158,9 @@ class _Jobs(JobManager):
     ) -> None:
         """Put the job back, unchanged, until `retry_at`; or delete it when its twin waits."""
         del priority, queue, lock
-        await self._write(_GIVE_BACK, job, at=retry_at)
+        # Reckoned by this process's clock: the database's may be another.
+        wait = None if retry_at is None else retry_at - dt.datetime.now(dt.UTC)
+        await self._write(_GIVE_BACK, job, wait=wait)
 
     async def _write(self, query: str, job: Job, **arguments: Any) -> None:
         for wait in (*_TRY_AGAIN, None):

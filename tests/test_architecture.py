@@ -52,6 +52,38 @@ def test_the_frameworks_own_way_is_not_taken(name: str, allowed: set[str]):
     assert users <= allowed
 
 
+_CLOCKS = {
+    "datetime.now", "datetime.utcnow", "datetime.today", "date.today", "func.localtimestamp",
+    "time.time", "time.time_ns", "time.localtime", "time.gmtime", "time.strftime", "time.ctime",
+}  # fmt: skip
+
+
+def _name(node: ast.Attribute) -> str:
+    return ".".join(ast.unparse(node).split(".")[-2:])
+
+
+def test_a_process_asks_its_own_clock_for_no_decision():
+    """Machines' clocks differ. What is decided is decided by the database's, `app.db.now`."""
+    asking = {
+        str(path.relative_to(ROOT))
+        for path, node in _nodes()
+        if (isinstance(node, ast.Attribute) and _name(node) in _CLOCKS)
+        or (isinstance(node, ast.ImportFrom) and node.module == "time")
+    }
+    assert asking == {
+        "app/telemetry.py",  # when a line of the log was written
+        "app/demo.py",  # when the demo's sentences were said, on an embedded database
+        "app/messages_api.py",  # until a time in Retry-After of an answer that has no Date
+        "app/worker.py",  # takes back what the queue's library added by the same clock
+        # How long ago it was, by the same clock twice.
+        "app/memory/recall.py",
+        "app/memory/recall_log.py",
+        # How long a key lasts, by the same clock twice.
+        "app/memory/tenants.py",
+        "app/deps.py",
+    }
+
+
 def test_no_file_grows_past_four_hundred_lines():
     long = {
         str(path.relative_to(ROOT)): lines

@@ -21,7 +21,7 @@ from app.models import (
     Session,
     User,
 )
-from app.wire import Id, Kind, Line, Metadata, Time, Uuid
+from app.wire import Id, Kind, Line, Metadata, RecordedTime, Uuid
 
 MAX_TURN: Final = 64 * 1024
 
@@ -79,7 +79,7 @@ class FileHeader(_Record):
     type: Literal["export"]
     format: Literal["usermem-export-1"]
     user: str | None = None
-    created_at: Time | None = None
+    created_at: RecordedTime | None = None
     settings: _Settings = _Settings()
 
     def record(self) -> Record:
@@ -104,10 +104,10 @@ class _Session(_Record):
     model_calls: Count = 0
     input_tokens: Count = 0
     output_tokens: Count = 0
-    created_at: Time = Field(validation_alias="started_at")
-    opened_at: Time
-    last_activity_at: Time
-    extracted_at: Time | None = None
+    created_at: RecordedTime = Field(validation_alias="started_at")
+    opened_at: RecordedTime
+    last_activity_at: RecordedTime
+    extracted_at: RecordedTime | None = None
 
 
 class _Turn(_Record):
@@ -117,9 +117,9 @@ class _Turn(_Record):
     position: Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
     external_id: Id | None = Field(default=None, validation_alias="message_id")
     text: Annotated[str, Field(min_length=1, max_length=MAX_TURN, strict=True)]
-    said_at: Time
-    created_at: Time
-    extracted_at: Time | None = None
+    said_at: RecordedTime
+    created_at: RecordedTime
+    extracted_at: RecordedTime | None = None
 
 
 class _Fact(_Record):
@@ -134,20 +134,20 @@ class _Fact(_Record):
     source_message_id: Id | None = Field(default=None, validation_alias="message_id")
     source_quote: Quote | None = Field(default=None, validation_alias="quote")
     extractor: Name | None = None
-    said_at: Time
-    valid_from: Time | None = None
-    valid_to: Time | None = None
-    created_at: Time
-    last_confirmed_at: Time
+    said_at: RecordedTime
+    valid_from: RecordedTime | None = None
+    valid_to: RecordedTime | None = None
+    created_at: RecordedTime
+    last_confirmed_at: RecordedTime
     confirmations: Count = 0
-    last_recalled_at: Time | None = None
-    expires_at: Time | None = None
+    last_recalled_at: RecordedTime | None = None
+    expires_at: RecordedTime | None = None
     pinned: Flag = False
-    superseded_at: Time | None = None
+    superseded_at: RecordedTime | None = None
     superseded_by: Uuid | None = None
-    quarantined_at: Time | None = None
+    quarantined_at: RecordedTime | None = None
     quarantine_reason: Code | None = None
-    forgotten_at: Time | None = None
+    forgotten_at: RecordedTime | None = None
     extra: Metadata = Field(default_factory=dict, validation_alias="metadata")
     revision: Revision = 1
 
@@ -159,8 +159,8 @@ class _Evidence(_Record):
     session: Id | None = None
     message_id: Id | None = None
     quote: Quote
-    said_at: Time
-    created_at: Time
+    said_at: RecordedTime
+    created_at: RecordedTime
     merged_from: Uuid | None = None
 
 
@@ -172,21 +172,21 @@ class _Verdict(_Record):
     verdict: Literal["CONTRADICTS", "DUPLICATE", "INDEPENDENT"]
     reason: Annotated[Line, Field(max_length=1_000)]
     judge: Name
-    at: Time
-    overturned_at: Time | None = None
+    at: RecordedTime
+    overturned_at: RecordedTime | None = None
 
 
 class _Event(_Record):
     table = FactEvent
 
     fact_id: Uuid = Field(validation_alias="fact")
-    at: Time
+    at: RecordedTime
     n: Count
     what: Code
     by: Name
     status: Literal["live", "superseded", "quarantined", "forgotten"]
-    valid_to: Time | None = None
-    expires_at: Time | None = None
+    valid_to: RecordedTime | None = None
+    expires_at: RecordedTime | None = None
 
 
 class _File(_Record):
@@ -195,8 +195,8 @@ class _File(_Record):
     path: Annotated[str, Field(strict=True), AfterValidator(_path)]
     content: Annotated[str, Field(strict=True), AfterValidator(_content)] | None = None
     revision: Revision = 1
-    created_at: Time
-    updated_at: Time
+    created_at: RecordedTime
+    updated_at: RecordedTime
 
 
 MODELS: Final[dict[str, type[_Record]]] = {

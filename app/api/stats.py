@@ -60,6 +60,7 @@ class DayOut(Model):
     rejected: dict[str, int]
     recalls: int
     degraded: int
+    model_calls: int
     input_tokens: int
     output_tokens: int
 

@@ -6,7 +6,6 @@ notes are written together, a few seconds later.
 
 import asyncio
 from collections import defaultdict
-from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
@@ -23,7 +22,7 @@ WRITE_AFTER: Final = 5.0
 """Seconds that a note may wait for company."""
 
 _USED: Final = statement("""
-update api_key set last_used_at = greatest(last_used_at, %(at)s::timestamptz)
+update api_key set last_used_at = now()
 where tenant_id = %(tenant)s and id = any (%(keys)s::text[])
 """)
 
@@ -49,9 +48,8 @@ class LastUsed:
     async def write(self, db: Database) -> None:
         """Write what waits; what can't be written is dropped, for the next minute brings it."""
         waiting, self._waiting = self._waiting, defaultdict(set)
-        at = datetime.now(UTC).isoformat()
         for tenant_id, keys in waiting.items():
-            values = {"tenant": tenant_id, "at": at, "keys": "{" + ",".join(keys) + "}"}
+            values = {"tenant": tenant_id, "keys": "{" + ",".join(keys) + "}"}
             try:
                 await trip(db, tenant_id, (_USED, values))
             except (psycopg.Error, PoolTimeout) as error:

@@ -6,7 +6,7 @@ second. A crash loses those that wait, a clean shutdown none.
 
 import asyncio
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -34,11 +34,13 @@ WRITE_AFTER: Final = 1.0
 MOST_WAITING: Final = 10_000
 """Lines beyond it are dropped: a database that can't keep up must not fill the memory."""
 
+# A line brings how many seconds ago it was: when that is, the database's clock says.
 _LINES: Final = statement("""
 insert into recall_log (tenant_id, user_id, id, at, facts, frozen, degraded, tokens)
-select %(tenant)s, l.user_id, l.id, l.at, l.facts, l.frozen, l.degraded, l.tokens
+select %(tenant)s, l.user_id, l.id, now() - make_interval(secs => l.age), l.facts, l.frozen,
+       l.degraded, l.tokens
 from json_to_recordset(%(lines)s::json) as l
-  (user_id uuid, id uuid, at timestamptz, facts uuid[], frozen boolean, degraded text, tokens int)
+  (user_id uuid, id uuid, age float8, facts uuid[], frozen boolean, degraded text, tokens int)
 where exists (select from memory_user u
               where u.tenant_id = %(tenant)s and u.user_id = l.user_id)
 on conflict do nothing
@@ -46,9 +48,17 @@ on conflict do nothing
 
 # The last of a batch, as with every commit: whoever holds the day's counts waits for no fact.
 _COUNTS: Final = statement("""
+with line as (
+  select ((now() - make_interval(secs => l.age)) at time zone 'UTC')::date as day, l.degraded
+  from json_to_recordset(%(lines)s::json) as l (age float8, degraded text)
+), counted as (
+  select day, 'recalls' as name, count(*) from line group by day
+  union all
+  select day, 'degraded', count(*) from line where degraded is not null group by day
+)
 insert into tenant_usage as u (tenant_id, day, name, count)
 select %(tenant)s, c.day, c.name, c.count
-from json_to_recordset(%(counts)s::json) as c (day date, name text, count bigint)
+from counted c
 where exists (select from tenant t where t.id = %(tenant)s)
 order by c.day, c.name
 on conflict (tenant_id, day, name) do update set count = u.count + excluded.count
@@ -80,7 +90,10 @@ where f.tenant_id = %(tenant)s and f.user_id = %(user_id)s and f.id = due.id
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One recall. `shared` are the organization's facts, `rechecked` passed a newer guard."""
+    """One recall. `shared` are the organization's facts, `rechecked` passed a newer guard.
+
+    `at` is by this process's clock, and serves to tell how long ago it was.
+    """
 
     recall_id: UUID
     scope: Scope
@@ -143,46 +156,32 @@ class RecallLog:
 
     def _calls(self, tenant_id: UUID, lines: Sequence[Line]) -> list[Call]:
         rows, calls = [], []
+        at = datetime.now(UTC)
         recalled: dict[UUID, set[str]] = defaultdict(set)
         for line in lines:
-            rows.append(_row(line))
+            rows.append(_row(line, at))
             recalled[line.scope.user_id].update(line.facts)
             recalled[tenant_id].update(line.shared)
             if line.rechecked:
                 for owner in {line.scope.user_id, tenant_id}:
                     values = _values(tenant_id, owner, line.rechecked)
                     calls.append((_RECHECKED, {**values, "guard": guard.VERSION}))
-        today = datetime.now(UTC).date().toordinal()
+        today = at.date().toordinal()
         for owner, facts in recalled.items():
             due = [fact for fact in facts if (fact, today) not in self._recalled_today]
             for fact in due:
                 self._recalled_today.add((fact, today))
             if due:
                 calls.append((_RECALLED, _values(tenant_id, owner, due)))
-        return [
-            (_LINES, {"tenant": tenant_id, "lines": json.dumps(rows)}),
-            *calls,
-            (_COUNTS, {"tenant": tenant_id, "counts": json.dumps(_counts(lines))}),
-        ]
+        values = {"tenant": tenant_id, "lines": json.dumps(rows)}
+        return [(_LINES, values), *calls, (_COUNTS, values)]
 
 
-def _counts(lines: Iterable[Line]) -> list[dict[str, object]]:
-    """Count the recalls of each day (UTC), and of them the degraded ones."""
-    counts: Counter[tuple[str, str]] = Counter()
-    for line in lines:
-        day = line.at.astimezone(UTC).date().isoformat()
-        counts[day, "recalls"] += 1
-        counts[day, "degraded"] += line.degraded is not None
-    return [
-        {"day": day, "name": name, "count": count} for (day, name), count in counts.items() if count
-    ]
-
-
-def _row(line: Line) -> dict[str, object]:
+def _row(line: Line, at: datetime) -> dict[str, object]:
     return {
         "user_id": line.scope.user_id.hex,
         "id": line.recall_id.hex,
-        "at": line.at.isoformat(),
+        "age": (at - line.at).total_seconds(),
         "facts": [*line.shared, *line.facts],
         "frozen": line.frozen,
         "degraded": line.degraded,

@@ -29,6 +29,7 @@ class Day:
     rejected: dict[str, int] = field(default_factory=dict)
     recalls: int = 0
     degraded: int = 0
+    model_calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
 

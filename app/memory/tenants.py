@@ -12,7 +12,7 @@ import secrets
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
@@ -76,6 +76,7 @@ class Credential:
     scopes: frozenset[str]
     bound_to: str | None
     expires_at: datetime | None
+    """By this process's clock, which may be another than the database's."""
 
     @property
     def actor(self) -> str:
@@ -288,14 +289,16 @@ async def find_credential(
 ) -> Credential | None:
     """Look a key up; None when it is unknown, revoked, expired or its secret is another."""
     async with db.tenant(tenant_id) as tx:
+        at = now(tx)
         row = await tx.scalar(
             select(ApiKey).where(
                 _is_key(tenant_id, key_id),
                 _UNREVOKED,
-                or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now(tx)),
+                or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > at),
             )
         )
     stored = row.digest if row else b"\0" * 32
     if not hmac.compare_digest(stored, digest) or row is None:
         return None
-    return Credential(tenant_id, key_id, frozenset(row.scopes), row.bound_to, row.expires_at)
+    ends = row.expires_at and datetime.now(UTC) + (row.expires_at - at)
+    return Credential(tenant_id, key_id, frozenset(row.scopes), row.bound_to, ends)

@@ -17,6 +17,7 @@ DAY = {
     "rejected": {},
     "recalls": 0,
     "degraded": 0,
+    "model_calls": 0,
     "input_tokens": 0,
     "output_tokens": 0,
 }

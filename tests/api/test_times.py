@@ -75,6 +75,28 @@ async def test_more_than_a_day_ahead_is_refused(alice: Caller):
     check_problem(answer, 422, "bad_time")
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body", "params"),
+    [
+        ("GET", "/facts", None, ["as_of", "known_at"]),
+        ("POST", "/search", {"query": "tea"}, ["as_of"]),
+        ("POST", "/facts", {"text": "Likes tea.", "kind": "preference"}, ["expires_at"]),
+        ("GET", "/v1/audit-log", None, ["from", "to"]),
+        ("POST", "/v1/quarantine", {"source": "mcp"}, ["from", "to"]),
+    ],
+)
+async def test_no_question_and_no_end_is_of_before_2000(alice: Caller, method, path, body, params):
+    url = path if path.startswith("/v1") else alice.base + path
+
+    async def ask(name: str, told: str):
+        sent = {"params": {name: told}} if body is None else {"json": {**body, name: told}}
+        return await alice.call(method, url, **sent)
+
+    for name in params:
+        check_problem(await ask(name, "1999-12-31T23:59:59Z"), 422, "bad_time")
+        assert (await ask(name, "2000-01-01T00:00:00Z")).is_success
+
+
 async def test_times_are_given_back_in_utc(alice: Caller):
     fact = {
         "text": "Uses Go.",
