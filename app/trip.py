@@ -63,7 +63,8 @@ _COMMIT = statement("commit")
 # anew it costs more than it runs; made while the table was small it would scan all of it.
 _ENTER = statement(
     "select set_config('role', %(role)s, true), set_config('plan_cache_mode', 'force_generic_plan',"
-    " true), set_config('enable_seqscan', 'off', true), app.enter_tenant(%(tenant)s)"
+    " true), set_config('enable_seqscan', 'off', true), set_config('timezone', 'UTC', true),"
+    " app.enter_tenant(%(tenant)s)"
 )
 
 _prepared: WeakKeyDictionary[psycopg.AsyncConnection, set[bytes]] = WeakKeyDictionary()

@@ -158,6 +158,24 @@ async def test_a_span_of_days_is_so_many_times_twenty_four_hours(berlin, day):
     assert await holds() == [False] * 4
 
 
+async def test_in_the_hour_that_comes_twice_a_fact_expires_at_its_instant(berlin):
+    caller, set_to = berlin
+    set_to(at("2026-10-25T00:40"))  # 02:40 for the first time
+    await add(caller, "Likes tea.", expires_at="2026-10-25T02:50:00+02:00")
+    await add(caller, "Likes milk.", expires_at="2026-10-25T02:10:00+01:00")
+    await add(caller, "Likes juice.")
+
+    for moment, *left in (
+        ("00:40", "juice", "milk", "tea"),
+        ("00:55", "juice", "milk"),
+        ("01:15", "juice"),
+    ):
+        set_to(at(f"2026-10-25T{moment}"))
+        block = await caller.block("tea milk juice")
+        assert sorted(drink for drink in ("tea", "milk", "juice") if drink in block) == left
+        assert await caller.texts() == [f"Likes {drink}." for drink in left]
+
+
 async def test_in_the_hour_that_comes_twice_an_erasure_is_seen_as_the_later_one(berlin):
     caller, set_to = berlin
     for moment in ("2026-10-25T00:50", "2026-10-25T01:10"):  # 02:50, then 02:10
