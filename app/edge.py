@@ -37,7 +37,7 @@ GONE: Final = 499
 
 
 class Edge:
-    """The outermost middleware."""
+    """The outermost part of the application."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -88,6 +88,8 @@ class Edge:
             answer.status = GONE
         except Exception:
             log.exception("request_failed")
+            if answer.is_whole:
+                return
             if answer.status:
                 raise
             await problems.internal(Request(scope))(scope, client.receive, answer)
@@ -166,21 +168,27 @@ class _Watch:
 
 
 class _Answer:
-    """Sends an answer with the headers of every answer, and knows its status; 0 before it."""
+    """Sends an answer with the headers of every answer, and knows how far it got.
+
+    `status` is 0 before it began.
+    """
 
     def __init__(self, send: Send, request_id: str, *, is_head: bool) -> None:
         self._send = send
         self._request_id = request_id
         self._is_head = is_head
         self.status = 0
+        self.is_whole = False
 
     async def __call__(self, message: Message) -> None:
         """Send a part of it."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             message["headers"] = [*message["headers"], *self._headers(message)]
-        elif self._is_head:
-            message = {**message, "body": b""}
+        else:
+            self.is_whole = not message.get("more_body")
+            if self._is_head:
+                message = {**message, "body": b""}
         await self._send(message)
 
     def _headers(self, message: Message) -> list[tuple[bytes, bytes]]:

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypedDict
 
 from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from app import api, doors, problems, tracing, web
 from app.deps import KeyCache, secret_digest
@@ -63,7 +64,7 @@ def create_app(settings: Settings, database_url: str, *, with_worker: bool = Tru
     for error, handler in problems.HANDLERS.items():
         app.add_exception_handler(error, handler)
     app.add_exception_handler(Replayed, replay)  # type: ignore[arg-type] # Starlette's is too wide
-    app.add_middleware(Edge)
+    app.add_exception_handler(Exception, problems.on_fault)
     return app
 
 
@@ -82,7 +83,11 @@ def rates_of(settings: Settings) -> Rates:
 
 
 class Api(FastAPI):
-    """FastAPI, but its document tells of the errors as they are."""
+    """FastAPI behind the edge, and its document tells of the errors as they are."""
+
+    def build_middleware_stack(self) -> ASGIApp:
+        """Put the edge before everything, also before what FastAPI itself does for each request."""
+        return Edge(super().build_middleware_stack())
 
     def openapi(self) -> dict[str, Any]:
         """Give the OpenAPI document."""

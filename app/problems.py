@@ -76,6 +76,11 @@ def internal(request: Request) -> JSONResponse:
     return problem(request, 500, "Internal error", "internal", "Something went wrong here.")
 
 
+async def on_fault(request: Request, _error: Exception) -> Response:
+    """Answer for what nobody else answers for; Starlette raises it again, for the edge to log."""
+    return internal(request)
+
+
 async def _on_error(request: Request, error: UsermemError) -> JSONResponse:
     headers = {}
     if error.retry_after is not None:

@@ -93,6 +93,11 @@ class Rates:
         }
         self._one_user = math.ceil(one_user / replicas)
 
+    @property
+    def has_user_limit(self) -> bool:
+        """Tell whether it matters which user of a key a request is about."""
+        return self._one_user > 0
+
     def spend(self, budget: Budget, who: str, user: str = "") -> None:
         """Count a request. Raises `TooManyRequests` when there were too many in this minute.
 

@@ -10,7 +10,7 @@ from pydantic_core import from_json, to_json
 
 from app.llm import Kind
 from app.memory.render import Tier, estimate_tokens
-from app.memory.selection import Selection
+from app.memory.selection import Selection, escaped
 
 Degraded = Literal["embedder", "deadline", "text_search"]
 
@@ -43,15 +43,12 @@ class Lasting:
     @classmethod
     def of(cls, chosen: Selection) -> "Lasting":
         """Put a selection into words. Empty without a fact."""
-        block = chosen.stable + chosen.volatile
-        # One escaping serves every place that a text stands in.
-        stable, volatile = (
-            to_json(text).decode()[1:-1] for text in (chosen.stable, chosen.volatile)
-        )
+        block = chosen.block
+        stable, volatile = chosen.stable.escaped if block else "", escaped(chosen.volatile)
         system = _SYSTEM % (stable, volatile) if block else ""
         facts = ",".join(
-            f"{row.json}{chosen.scores[row.id] if row.tier == 'similarity' else 'null'}}}"
-            for row in chosen.rows
+            [f"{row.json}null}}" for row in chosen.stable.rows]
+            + [f"{row.json}{chosen.scores[row.id]}}}" for row in chosen.similar]
         )
         tokens = estimate_tokens(block)
         return cls(

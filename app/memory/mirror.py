@@ -22,7 +22,7 @@ from app.db import Scope
 from app.llm import Kind
 from app.memory import guard
 from app.memory.render import Tier
-from app.memory.selection import CAPS, Row
+from app.memory.selection import CAPS, Row, Stable, choose_stable
 
 LIVE: Final = f"{models.LIVE} and (expires_at is null or expires_at > now())"
 
@@ -32,6 +32,8 @@ KEPT_FOR: Final = 60
 MOST_FACTS: Final = 20_000
 """Of a person with more, which only an import or a program can bring about, the always-on ones and
 the newest are ranked: reading all of them would take longer than a recall may."""
+
+MOST_SPARE: Final = 20
 
 _MANY: Final = 1_000
 """Facts of which a mirror is built on a thread: others would wait for a tenth of a second."""
@@ -67,7 +69,7 @@ where u.tenant_id = %(tenant)s and u.user_id in (%(user_id)s, %(tenant)s)
 """)  # noqa: S608 - the text put in is a constant
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(slots=True, repr=False, eq=False)
 class Mirror:
     """Facts by age, column by column; times in microseconds since 2000, as Postgres counts."""
 
@@ -91,8 +93,8 @@ class Mirror:
     is_standing: NDArray[np.bool_]
     is_printed: NDArray[np.bool_]
     """Of those the ones that fit into their tier."""
-    outdated: int
-    """How many facts an older guard let pass."""
+    spare: int
+    """How many more to look at than fit into a tier: some that an older guard let in are unfit."""
     has_vector: NDArray[np.intp]
     """Places of the facts that have a vector."""
     vectors: NDArray[np.float16]
@@ -100,8 +102,8 @@ class Mirror:
     words: NDArray[np.int64]
     """Hashes of all words of all facts, in order, beside the place of the fact that has it."""
     owners: NDArray[np.int32]
-    shown: dict[tuple[Tier, int], Row] = field(default_factory=dict)
-    """Rows that were asked for."""
+    _rows: dict[tuple[Tier, int], Row] = field(default_factory=dict)
+    _stable: tuple["Mirror", Stable] | None = None
 
     def __len__(self) -> int:
         """Count the facts."""
@@ -111,13 +113,13 @@ class Mirror:
     def size(self) -> int:
         """Estimate the bytes in memory."""
         per_fact = sum(len(text) + 260 for text in self.texts)
-        return 2_000 + per_fact + self.vectors.nbytes + self.words.nbytes + self.owners.nbytes
+        return 12_000 + per_fact + self.vectors.nbytes + self.words.nbytes + self.owners.nbytes
 
     def row(self, tier: Tier, place: int) -> Row:
         """Give a fact as a row of a tier."""
-        row = self.shown.get((tier, place))
+        row = self._rows.get((tier, place))
         if row is None:
-            row = self.shown[tier, place] = Row(
+            row = self._rows[tier, place] = Row(
                 tier,
                 str(UUID(bytes=self.ids[place])),
                 self.texts[place],
@@ -128,6 +130,23 @@ class Mirror:
                 tier == "always_on" or (tier == "similarity" and bool(self.is_standing[place])),
             )
         return row
+
+    def stable(self, shared: "Mirror") -> Stable:
+        """Give the part of the block that holds whatever is asked, with the organization's facts.
+
+        Facts checked by an older guard may turn out unfit, so spare ones are looked at too.
+        """
+        if self._stable is None or self._stable[0] is not shared:
+            organization = range(min(len(shared), 2 * CAPS["organization"]))
+            standing = self.standing[: CAPS["always_on"] + self.spare]
+            rows = [shared.row("organization", place) for place in organization]
+            rows += [self.row("always_on", place) for place in standing]
+            counts: dict[Tier, int] = {
+                "organization": len(shared),
+                "always_on": len(self.standing),
+            }
+            self._stable = shared, choose_stable(rows, counts)
+        return self._stable[1]
 
     def likeness(self, vectors: NDArray[np.float16]) -> NDArray[np.float64]:
         """Give each fact's cosine with the nearest of the vectors; -2 for one without a vector.
@@ -249,7 +268,7 @@ def _mirror(rows: Sequence[trip.Row]) -> Mirror:
         standing=standing,
         is_standing=is_standing,
         is_printed=is_printed,
-        outdated=sum(version < guard.VERSION for version in guards),
+        spare=min(sum(version < guard.VERSION for version in guards), MOST_SPARE),
         has_vector=np.flatnonzero([vector is not None for vector in vectors]),
         vectors=_vectors([vector for vector in vectors if vector is not None]),
         words=hashes,

@@ -14,13 +14,11 @@ from pgvector import HalfVector
 
 from app.embeddings import Embedder, Vector
 from app.memory.mirror import Mirror
-from app.memory.selection import CAPS, Candidates
+from app.memory.selection import CAPS, Similar
 from app.text import words
 
 MAX_WORDS: Final = 200
 """Different words of a message that are searched for: of more, the first and the last ones."""
-
-MOST_SPARE: Final = 20
 
 # Reciprocal ranks with k = 10. Recency and confirmation only break near ties, and as ranks: a
 # clock would change the block from one day to the next. Places go by score and then by age, so
@@ -91,35 +89,24 @@ class Asked(NamedTuple):
 
 
 def asked(vectors: Sequence[Vector], message: str) -> Asked:
-    """Give a message as `recalled` takes it; vectors rounded as Postgres keeps those of facts."""
+    """Give a message as `similar` takes it; vectors rounded as Postgres keeps those of facts."""
     halves = np.array(vectors, np.float16) if vectors else np.empty((0, 0), np.float16)
     return Asked(halves, np.array([hash(word) for word in distinct_words(message)], np.int64))
 
 
-def recalled(facts: Mirror, shared: Mirror, message: Asked | None, floor: float) -> Candidates:
-    """Give the candidates of all tiers, as `selection.select` takes them.
+def similar(facts: Mirror, message: Asked, floor: float) -> Similar:
+    """Give what a message finds beside what is printed anyway; `floor` is the embedder's.
 
-    `floor` is the embedder's. Facts checked by an older guard may turn out unfit, so there are
-    spare ones for them. Of a tier are its own facts, shown or not; those that overflowed the
-    always-on tier are its own even where the message matched them.
+    Facts that overflowed the always-on tier belong to that one, even where the message finds them.
     """
-    spare = min(facts.outdated, MOST_SPARE)
-    organization = range(min(len(shared), 2 * CAPS["organization"]))
-    standing = facts.standing[: CAPS["always_on"] + spare]
-    found = Candidates(
-        [shared.row("organization", place) for place in organization]
-        + [facts.row("always_on", place) for place in standing],
-        {"organization": len(shared), "always_on": len(facts.standing), "similarity": 0},
-    )
-    if message is None:
-        return found
     places, scores = _matches(facts, message, floor)
-    best = (-scores).argsort(kind="stable")[: CAPS["similarity"] + spare]
+    best = (-scores).argsort(kind="stable")[: CAPS["similarity"] + facts.spare]
     rows = [facts.row("similarity", place) for place in places[best].tolist()]
-    found.rows.extend(rows)
-    found.scores.update(zip((row.id for row in rows), scores[best].tolist(), strict=True))
-    found.belonging["similarity"] = len(places) - int(facts.is_standing[places].sum())
-    return found
+    return Similar(
+        rows,
+        dict(zip([row.id for row in rows], scores[best].tolist(), strict=True)),
+        len(places) - int(facts.is_standing[places].sum()),
+    )
 
 
 def _matches(

@@ -29,7 +29,7 @@ from app.memory.mirror import Mirror, newer_than
 from app.memory.own_name import without_name
 from app.memory.ranking import Asked
 from app.memory.recall_log import Line
-from app.memory.selection import select
+from app.memory.selection import Similar, select
 from app.memory.space import embedder_named, name_of, previous_name
 from app.telemetry import logger
 from app.trip import statement, trip
@@ -169,8 +169,8 @@ async def _answer(core: Core, scope: Scope, question: Question) -> Recall | None
     with _stage("embed"):
         asked, degraded = await _asked(core, embedder, question.query, facts)
     with _stage("rank"):
-        found = ranking.recalled(facts, shared, asked, embedder.recall_floor)
-        chosen = select(found, question.token_budget)
+        found = ranking.similar(facts, asked, embedder.recall_floor) if asked else Similar()
+        chosen = select(facts.stable(shared), found, question.token_budget)
         answer = Recall(
             Lasting.of(chosen),
             degraded=degraded,

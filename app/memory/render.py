@@ -52,17 +52,14 @@ def _section(tier: Tier, lines: Sequence[str]) -> str:
     return f"{HEADINGS[tier]}\n{''.join(lines)}" if lines else ""
 
 
-def render(tiers: Mapping[Tier, Sequence[str]]) -> tuple[str, str]:
-    """Give the block of these lines in its two parts, `stable` and `volatile`; "" without any.
+def render_stable(organization: Sequence[str], always_on: Sequence[str]) -> str:
+    """Give the first part of a block of these lines: it changes only when they do."""
+    return _HEAD + _section("organization", organization) + _section("always_on", always_on)
 
-    `stable` changes only when a fact of the organization's or the always-on tier does.
-    """
-    if not any(tiers.values()):
-        return "", ""
-    stable = _HEAD + "".join(
-        _section(tier, tiers.get(tier, ())) for tier in ("organization", "always_on")
-    )
-    return stable, _section("similarity", tiers.get("similarity", ())) + CLOSE
+
+def render_volatile(similarity: Sequence[str]) -> str:
+    """Give the other part, which ends the block."""
+    return _section("similarity", similarity) + CLOSE
 
 
 def weigh(text: str) -> int:
@@ -73,10 +70,6 @@ def weigh(text: str) -> int:
     add up, so a block needn't be rendered to be weighed.
     """
     return len(text) if text.isascii() else 4 * len(text) - 3 * len(text.encode("ascii", "ignore"))
-
-
-FRAME_WEIGHT: Final = weigh(_HEAD + CLOSE)
-"""Of a block without sections."""
 
 
 def in_tokens(weight: int) -> int:

@@ -1,6 +1,6 @@
 """What goes into a block, and what is sacrificed first when the budget is too small. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -8,7 +8,16 @@ from pydantic_core import to_json
 
 from app.llm import Kind
 from app.memory import guard
-from app.memory.render import FRAME_WEIGHT, HEADINGS, Tier, in_tokens, line, render, weigh
+from app.memory.render import (
+    CLOSE,
+    HEADINGS,
+    Tier,
+    in_tokens,
+    line,
+    render_stable,
+    render_volatile,
+    weigh,
+)
 
 CAPS: Final[dict[Tier, int]] = {"organization": 10, "always_on": 12, "similarity": 8}
 
@@ -43,70 +52,124 @@ class Row:
         self.json = f'{to_json(told).decode()[:-1]},"score":'
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """What may go into a block, best first in each tier.
+def escaped(text: str) -> str:
+    """Give a text as it stands between the quotation marks of a JSON string."""
+    return to_json(text).decode()[1:-1]
 
-    `belonging` counts the facts of each tier, `scores` are those of the similarity tier by id.
+
+@dataclass(slots=True)
+class Stable:
+    """The tiers that no message changes, chosen and put into words: once for many recalls.
+
+    `left_out` counts what of them is not here, `unfit` is what the present guard would not let in,
+    `rechecked` what it did.
     """
 
-    rows: list[Row]
-    belonging: dict[Tier, int]
-    scores: dict[str, float] = field(default_factory=dict)
+    rows: Sequence[Row] = ()
+    left_out: Mapping[Tier, int] = field(default_factory=lambda: dict.fromkeys(CAPS, 0))
+    unfit: Mapping[str, Tier] = field(default_factory=dict)
+    rechecked: Sequence[str] = ()
+    text: str = field(init=False)
+    weight: int = field(init=False)
+    escaped: str = field(init=False)
+    """The text as it stands in JSON."""
+
+    def __post_init__(self) -> None:
+        """Put it into words."""
+        lines = {tier: [row.line for row in self.rows if row.tier == tier] for tier in CAPS}
+        self.text = render_stable(lines["organization"], lines["always_on"])
+        self.weight = weigh(self.text + CLOSE)
+        self.escaped = escaped(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Similar:
+    """What a message finds, best first, with scores by id; `belonging` counts the tier's own."""
+
+    rows: Sequence[Row] = ()
+    scores: Mapping[str, float] = field(default_factory=dict)
+    belonging: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The facts of the block in its order, the block in its two parts, and what it left out.
+    """The block in its two parts, the facts in it, and what it left out.
 
     `rechecked` are facts of an older guard that the present one let pass.
     """
 
-    rows: Sequence[Row] = ()
+    stable: Stable = field(default_factory=Stable)
+    similar: Sequence[Row] = ()
     scores: Mapping[str, float] = field(default_factory=dict)
-    stable: str = ""
     volatile: str = ""
     left_out: dict[Tier, int] = field(default_factory=lambda: dict.fromkeys(CAPS, 0))
     rechecked: Sequence[str] = ()
 
+    @property
+    def rows(self) -> list[Row]:
+        """The facts in the block, in its order."""
+        return [*self.stable.rows, *self.similar]
 
-def select(candidates: Candidates, budget: int) -> Selection:
-    """Choose what fits the tiers' caps and the budget of tokens.
+    @property
+    def block(self) -> str:
+        """The block; empty without a fact."""
+        return self.stable.text + self.volatile if self.volatile else ""
 
-    The order is also that of print, but for the similarity tier, which is printed by age.
 
-    What an older guard let pass is checked again, and never chosen if the present one would not.
+def choose_stable(rows: Iterable[Row], belonging: Mapping[Tier, int]) -> Stable:
+    """Choose of the organization's and the always-on tier what fits their caps; best come first.
+
+    `belonging` counts the facts of each. What an older guard let pass is checked again, and never
+    chosen if the present one would not.
+    """
+    unfit: dict[str, Tier] = {}
+    rechecked: list[str] = []
+    fit = _fitting(rows, unfit, rechecked)
+    chosen = [
+        row
+        for tier in ("organization", "always_on")
+        for row in [row for row in fit if row.tier == tier][: CAPS[tier]]
+    ]
+    left_out = {**dict.fromkeys(CAPS, 0), **belonging}
+    for tier in (*unfit.values(), *(row.tier for row in chosen)):
+        left_out[tier] -= 1
+    return Stable(chosen, left_out, unfit, rechecked)
+
+
+def select(stable: Stable, found: Similar, budget: int) -> Selection:
+    """Add what a message finds, and leave out what the budget of tokens has no room for.
+
+    The similarity tier is printed by age. What an older guard let pass is checked again here too.
 
     A fact left out counts for the tier it belongs to, once, and not at all when the block shows it.
     """
-    chosen: dict[Tier, list[Row]] = {tier: [] for tier in CAPS}
-    left_out = dict(candidates.belonging)
-    rechecked: list[str] = []
-    unfit: dict[str, Tier] = {}
-    for row in candidates.rows:
+    unfit: dict[str, Tier] = dict(stable.unfit)
+    rechecked = list(stable.rechecked)
+    fit = _fitting(found.rows, unfit, rechecked)
+    # Some moved up into the always-on tier, in the place of an unfit one.
+    shown = {row.id for row in stable.rows} if any(row.is_standing for row in fit) else ()
+    similar = [row for row in fit if row.id not in shown][: CAPS["similarity"]]
+    left_out = dict(stable.left_out)
+    left_out["similarity"] += found.belonging
+    for tier in (*(unfit[id_] for id_ in unfit.keys() - stable.unfit), *map(_own_tier, similar)):
+        left_out[tier] -= 1
+    stable, similar = _fit(stable, similar, found.scores, left_out, budget)
+    similar.sort(key=lambda row: (row.created_at, row.id))
+    is_empty = not (stable.rows or similar)
+    volatile = "" if is_empty else render_volatile([row.line for row in similar])
+    return Selection(stable, similar, found.scores, volatile, left_out, rechecked)
+
+
+def _fitting(rows: Iterable[Row], unfit: dict[str, Tier], rechecked: list[str]) -> list[Row]:
+    fit = []
+    for row in rows:
         if row.guard_version < guard.VERSION:
             if guard.check(row.text, row.kind).action != "keep":
                 unfit[row.id] = _own_tier(row)
                 continue
             rechecked.append(row.id)
-        if len(chosen[row.tier]) < CAPS[row.tier] and not _is_shown(row, chosen):
-            chosen[row.tier].append(row)
-    _fit(chosen, candidates.scores, budget)
-    chosen["similarity"].sort(key=lambda row: (row.created_at, row.id))
-    stable, volatile = render({tier: [row.line for row in chosen[tier]] for tier in chosen})
-    kept = [row for rows in chosen.values() for row in rows]
-    for tier in (*unfit.values(), *map(_own_tier, kept)):
-        left_out[tier] -= 1
-    return Selection(kept, candidates.scores, stable, volatile, left_out, rechecked)
-
-
-def _is_shown(row: Row, chosen: dict[Tier, list[Row]]) -> bool:
-    """Tell whether a fact moved up into the always-on tier, in the place of an unfit one."""
-    return (
-        row.is_standing
-        and row.tier == "similarity"
-        and any(row.id == other.id for other in chosen["always_on"])
-    )
+        fit.append(row)
+    return fit
 
 
 def _own_tier(row: Row) -> Tier:
@@ -117,35 +180,47 @@ def _class(row: Row) -> int:
     return 0 if row.pinned else 1 if row.kind == "constraint" else 2
 
 
-def _fit(chosen: dict[Tier, list[Row]], scores: Mapping[str, float], budget: int) -> None:
-    """Sacrifice facts until the block fits."""
-    weight = FRAME_WEIGHT + sum(
-        _HEADING_WEIGHTS[tier] + sum([row.weight for row in rows])
-        for tier, rows in chosen.items()
-        if rows
+def _fit(
+    stable: Stable,
+    similar: list[Row],
+    scores: Mapping[str, float],
+    left_out: dict[Tier, int],
+    budget: int,
+) -> tuple[Stable, list[Row]]:
+    """Sacrifice facts until the block fits, and count them as left out."""
+    weight = stable.weight + (
+        _HEADING_WEIGHTS["similarity"] + sum([row.weight for row in similar]) if similar else 0
     )
-    while in_tokens(weight) > budget and (victim := _weakest(chosen, scores)):
-        rest = chosen[victim.tier]
+    if in_tokens(weight) <= budget:
+        return stable, similar
+    rows, similar = list(stable.rows), list(similar)
+    while in_tokens(weight) > budget and (victim := _weakest(rows, similar, scores)):
+        rest = similar if victim.tier == "similarity" else rows
         rest.remove(victim)
-        weight -= victim.weight + (0 if rest else _HEADING_WEIGHTS[victim.tier])
+        left_out[_own_tier(victim)] += 1
+        is_last = all(row.tier != victim.tier for row in rest)
+        weight -= victim.weight + (_HEADING_WEIGHTS[victim.tier] if is_last else 0)
+    return Stable(rows), similar
 
 
-def _weakest(chosen: dict[Tier, list[Row]], scores: Mapping[str, float]) -> Row | None:
+def _weakest(
+    rows: Sequence[Row], similar: Sequence[Row], scores: Mapping[str, float]
+) -> Row | None:
     """Find whom to sacrifice next.
 
     Similarity goes first, weakest first; then profile, organization, the newest constraint, pinned.
     """
-    if chosen["similarity"]:
-        return min(chosen["similarity"], key=lambda row: (scores[row.id], *_age(row)))
-    always_on = chosen["always_on"]
-    for rows in (
+    if similar:
+        return min(similar, key=lambda row: (scores[row.id], *_age(row)))
+    always_on = [row for row in rows if row.tier == "always_on"]
+    for weaker in (
         [row for row in always_on if _class(row) == 2],
-        chosen["organization"],
+        [row for row in rows if row.tier == "organization"],
         [row for row in always_on if _class(row) == 1],
         always_on,
     ):
-        if rows:
-            return min(rows, key=_age)
+        if weaker:
+            return min(weaker, key=_age)
     return None
 
 

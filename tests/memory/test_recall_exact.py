@@ -16,7 +16,7 @@ from app.db import Scope
 from app.embeddings import Vector
 from app.embeddings.seam import unit
 from app.memory import ranking
-from app.memory.mirror import EMPTY, Mirrors, newer_than
+from app.memory.mirror import Mirrors, newer_than
 from app.memory.search import ranked
 from app.memory.selection import CAPS
 from app.settings import Settings
@@ -63,8 +63,8 @@ async def recalled(world: World, tenant_id: UUID, user_id: UUID, query: Vector) 
     scope = Scope(tenant_id, user_id)
     (newer,) = await trip(world.core.db, tenant_id, newer_than(None, None, scope, MODEL))
     facts, _ = await Mirrors(0).learn(scope, newer, None, None)
-    found = ranking.recalled(facts, EMPTY, ranking.asked([query], ""), FLOOR)
-    return [UUID(row.id) for row in found.rows if row.tier == "similarity"]
+    found = ranking.similar(facts, ranking.asked([query], ""), FLOOR)
+    return [UUID(row.id) for row in found.rows]
 
 
 async def searched(world: World, tenant_id: UUID, user_id: UUID, query: Vector) -> list[UUID]:

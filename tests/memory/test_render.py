@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from hypothesis import given
@@ -9,8 +10,16 @@ from hypothesis import strategies as st
 
 from app.llm import Kind
 from app.memory import guard
-from app.memory.render import CLOSE, OPEN, estimate_tokens, line, render
-from app.memory.selection import CAPS, Candidates, Row, select
+from app.memory.render import (
+    CLOSE,
+    OPEN,
+    Tier,
+    estimate_tokens,
+    line,
+    render_stable,
+    render_volatile,
+)
+from app.memory.selection import CAPS, Row, Selection, Similar, choose_stable, select
 
 _HOSTILE = st.sampled_from(
     [
@@ -25,13 +34,7 @@ _BORN = datetime(2026, 1, 1, tzinfo=UTC)
 
 @given(st.lists(_TEXTS, max_size=8), st.lists(_TEXTS, max_size=8))
 def test_every_fact_is_one_line_and_none_closes_the_tag(about: list[str], relevant: list[str]):
-    stable, volatile = render(
-        {"always_on": list(map(line, about)), "similarity": list(map(line, relevant))}
-    )
-    block = stable + volatile
-    if not about and not relevant:
-        assert block == ""
-        return
+    block = render_stable([], list(map(line, about))) + render_volatile(list(map(line, relevant)))
     assert block.count(OPEN) == block.count(CLOSE) == 1
     assert (block.startswith(OPEN + "\n"), block.endswith(CLOSE)) == (True, True)
     lines = block.splitlines()
@@ -45,9 +48,17 @@ def test_sizes_add_up(one: str, other: str):
     assert abs(estimate_tokens(one + other) - estimate_tokens(one) - estimate_tokens(other)) <= 1
 
 
-def _candidates(rows: list[Row]) -> Candidates:
-    scores = {row.id: row.created_at % 7 / 7 for row in rows if row.tier == "similarity"}
-    return Candidates(rows, dict.fromkeys(CAPS, 99), scores)
+def _selected(rows: list[Row], budget: int) -> Selection:
+    stable = [row for row in rows if row.tier != "similarity"]
+    similar = [row for row in rows if row.tier == "similarity"]
+    scores = {row.id: row.created_at % 7 / 7 for row in similar}
+    belonging = {tier: _count(stable, tier) for tier in CAPS}
+    found = Similar(similar, scores, len(similar))
+    return select(choose_stable(stable, belonging), found, budget)
+
+
+def _count(rows: Sequence[Row], tier: Tier) -> int:
+    return sum(row.tier == tier for row in rows)
 
 
 @st.composite
@@ -66,20 +77,22 @@ def _rows(draw: st.DrawFn) -> list[Row]:
 
 @given(_rows(), st.integers(100, 4000))
 def test_a_selection_fits_caps_and_budget_and_shows_each_fact_once(rows: list[Row], budget: int):
-    chosen = select(_candidates(rows), budget)
-    block = chosen.stable + chosen.volatile
+    chosen = _selected(rows, budget)
+    block = chosen.block
     assert estimate_tokens(block) <= budget
     for tier, cap in CAPS.items():
-        assert sum(row.tier == tier for row in chosen.rows) <= cap
+        shown = _count(chosen.rows, tier)
+        assert shown <= cap
+        assert shown + chosen.left_out[tier] == _count(rows, tier)
     assert sum(each.startswith("- ") for each in block.splitlines()) == len(chosen.rows)
 
 
 @given(_rows(), st.integers(100, 4000))
 def test_the_stable_part_depends_on_its_own_tiers_alone(rows: list[Row], budget: int):
     own = [row for row in rows if row.tier != "similarity"]
-    alone, together = select(_candidates(own), budget), select(_candidates(rows), budget)
-    if alone.stable and together.stable:
-        assert alone.stable == together.stable
+    alone, together = _selected(own, budget), _selected(rows, budget)
+    if alone.stable.rows and together.stable.rows:
+        assert alone.stable.text == together.stable.text
 
 
 @given(_rows(), st.integers(100, 4000), st.randoms())
@@ -90,4 +103,4 @@ def test_what_is_sacrificed_does_not_depend_on_how_rows_arrive(
     scattered = capped.copy()
     dice.shuffle(scattered)
     scattered.sort(key=lambda row: (list(CAPS).index(row.tier), capped.index(row)))
-    assert select(_candidates(capped), budget) == select(_candidates(scattered), budget)
+    assert _selected(capped, budget) == _selected(scattered, budget)
