@@ -321,7 +321,7 @@ async def test_a_flood_of_wrong_keys_slows_no_good_caller(alice: Caller):
 def test_a_key_revoked_through_one_process_is_refused_by_the_other_and_a_rotated_one_never(
     urls: Urls, tmp_path: Path
 ):
-    with fresh(urls) as its, Fleet.on(its, tmp_path, USERMEM_RATE_LIMIT_RECALL="0") as fleet:
+    with fresh(urls) as its, Fleet.on(its, tmp_path) as fleet:
         db.migrate(its.superuser)
         root = fleet.tenant()
         one, two = fleet.api(), fleet.api()
