@@ -3,7 +3,6 @@
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -33,12 +32,7 @@ class Rig:
 
 @pytest.fixture
 async def rig(world: World, urls: Urls) -> AsyncIterator[Rig]:
-    """The service over a wire of TCP to the tests' Postgres, whose own socket is a file."""
-    parts = urlsplit(urls.service)
-    asked = parse_qs(parts.query)
-    path = f"{asked['host'][0]}/.s.PGSQL.{asked['port'][0]}"
-    async with Wire.to(path) as wire:
-        url = f"postgresql://{parts.username}@127.0.0.1:{wire.port}{parts.path}?sslmode=disable"
+    async with Wire.to_database(urls.service) as (wire, url):
         db = Database(url, pool_size=3)
         await db.open()
         core = replace(world.core, db=db, recalls=RecallLog())
