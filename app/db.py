@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
@@ -50,15 +50,22 @@ _CUT_OFF: Final = {
     "tcp_user_timeout": 4000,
 }
 
+_LONGEST_PAUSE: Final = 5.0
+"""Seconds between two tries of a pool to reach a database that was away, however long it was."""
+
+Pool = AsyncConnectionPool[psycopg.AsyncConnection]
+
 _is_owed: ContextVar[bool] = ContextVar("is_owed", default=False)
 _enter_by: ContextVar[float | None] = ContextVar("enter_by", default=None)
 """When the task that starts a transaction gives up, on the loop's clock."""
 
 _SNAPSHOT: Final = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
 
-# The time zone too: a pooler in between passes on nothing that is asked for at the connect.
+# The time zone too: a pooler in between passes on nothing that is asked for at the connect. And the
+# server must learn by itself that a client is cut off or frozen, or its locks would stay for hours.
 _ENTER = text(
     "select set_config('role', :role, true), set_config('timezone', 'UTC', true),"
+    " set_config('idle_in_transaction_session_timeout', :abandoned, true),"
     " app.enter_tenant(:tenant), now()"
 )
 
@@ -101,8 +108,8 @@ class Scope:
 class _Connection(psycopg.AsyncConnection):
     """One that hangs up on a server which does not answer, where the answer can't take long."""
 
-    is_hurried = False
-    """Every wait is short, and not only those at the start of a transaction."""
+    patience: float = 900
+    """Seconds that any answer may take. A proxy in between may hold a line that leads nowhere."""
 
     @classmethod
     async def in_time(cls, *args: Any, **kwargs: Any) -> psycopg.AsyncConnection:
@@ -116,11 +123,7 @@ class _Connection(psycopg.AsyncConnection):
     async def wait(self, *args: Any, **kwargs: Any) -> Any:
         """Wait for the server as psycopg does."""
         loop, by = asyncio.get_running_loop(), _enter_by.get()
-        if by is None and self.is_hurried:
-            by = loop.time() + PATIENCE
-        if by is None:
-            return await super().wait(*args, **kwargs)
-        timer = loop.call_at(by, self._hang_up)
+        timer = loop.call_at(by or loop.time() + self.patience, self._hang_up)
         try:
             return await super().wait(*args, **kwargs)
         finally:
@@ -136,7 +139,8 @@ class Database:
     """The connections of one process. Open it once; close it at the end.
 
     `pool` is raw psycopg in autocommit, for the queue and for `app.trip`; SQLAlchemy keeps a pool
-    of its own. Both wait at most `pool_timeout` seconds for a connection.
+    of its own. Both wait at most `pool_timeout` seconds for a connection. Postgres ends a
+    transaction that hears nothing from here for `abandoned_after` seconds.
     """
 
     def __init__(
@@ -146,9 +150,11 @@ class Database:
         pool_size: int = 10,
         pool_timeout: float = 2,
         prepared_statements: bool = True,
+        abandoned_after: int = 30,
     ) -> None:
         self.prepares = prepared_statements
         self.reader = Transformer()  # kept, for to find out how types are read takes its time
+        self._entering = {"role": SERVICE_ROLE, "abandoned": f"{abandoned_after}s"}
         connect: dict[str, object] = {
             "application_name": "usermem",
             "prepare_threshold": 5 if prepared_statements else None,
@@ -168,20 +174,20 @@ class Database:
         )
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
         self._reserved = async_sessionmaker(self._reserve, expire_on_commit=False)
-        self.pool: AsyncConnectionPool[psycopg.AsyncConnection] = AsyncConnectionPool(
-            url,
-            min_size=1,
-            max_size=pool_size,
-            timeout=pool_timeout,
-            open=False,
-            connection_class=_Connection,
-            kwargs=connect,
-            configure=_make_ready,
-        )
+        self._new_pool = partial(_pool, url, connect)
+        self.pool = self._new_pool(size=pool_size, timeout=pool_timeout, patience=PATIENCE)
 
     async def open(self) -> None:
         """Open the raw pool; raises `psycopg_pool.PoolTimeout` when Postgres can't be reached."""
         await self.pool.open(wait=True)
+
+    def pool_apart(self, size: int, *, patience: float) -> Pool:
+        """Give another raw pool, not open yet, whose connections wait so long for any answer.
+
+        One is waited for half a minute, and tried before it is given.
+        """
+        check = AsyncConnectionPool.check_connection
+        return self._new_pool(size=size, patience=patience, check=check)
 
     async def close(self) -> None:
         """Give every connection back to Postgres."""
@@ -204,10 +210,10 @@ class Database:
             try:
                 if snapshot:
                     await tx.connection(execution_options=_SNAPSHOT)
-                entered = await tx.execute(_ENTER, {"role": SERVICE_ROLE, "tenant": tenant_id})
+                entered = await tx.execute(_ENTER, {**self._entering, "tenant": tenant_id})
             finally:
                 _enter_by.reset(token)
-            tx.info["now"] = entered.one()[3]
+            tx.info["now"] = entered.one().now
             yield tx
 
 
@@ -221,12 +227,29 @@ def owed() -> Iterator[None]:
         _is_owed.reset(token)
 
 
-async def _make_ready(connection: psycopg.AsyncConnection) -> None:
-    # Not among the pool's arguments: the queue's library opens its listening connection with them
-    # and names autocommit itself.
-    await connection.set_autocommit(True)
-    if isinstance(connection, _Connection):
-        connection.is_hurried = True
+def _pool(
+    url: str, connect: dict[str, object], *, size: int, patience: float, **options: Any
+) -> Pool:
+    async def make_ready(connection: psycopg.AsyncConnection) -> None:
+        # Not among the pool's arguments: the queue's library opens its listening connection with
+        # them and names autocommit itself.
+        await connection.set_autocommit(True)
+        if isinstance(connection, _Connection):
+            connection.patience = patience
+
+    return AsyncConnectionPool(
+        url,
+        min_size=1,
+        max_size=size,
+        # Left alone, it would wait twice as long before each try, up to minutes.
+        reconnect_timeout=_LONGEST_PAUSE,
+        reconnect_failed=Pool.check,
+        open=False,
+        connection_class=_Connection,
+        kwargs=connect,
+        configure=make_ready,
+        **options,
+    )
 
 
 def now(tx: AsyncSession) -> datetime:

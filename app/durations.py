@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
-LONGEST = timedelta(days=36_500)
-"""A century: what is longer is a slip, and no date can be reckoned with it."""
-
+# What is longer than some centuries is a slip. The document says the same.
+_WRITTEN = "(?:[0-9]{1,9}s?|[0-9]{1,8}m|[0-9]{1,6}h|[0-9]{1,5}d)"
+_MOST_SECONDS = 999_999_999
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -16,13 +16,13 @@ def parse_duration(value: Any) -> timedelta:
     """Read seconds, or a number with a unit `s`, `m`, `h` or `d`. Raises `ValueError`."""
     if isinstance(value, timedelta):
         return value
-    match = re.fullmatch(r"(\d{1,9})([smhd]?)", str(value).strip())
-    if isinstance(value, bool) or match is None:
-        raise ValueError("a duration is a number of seconds, or like 30m, 8h, 90d")
-    span = timedelta(seconds=int(match[1]) * _UNITS[match[2] or "s"])
-    if span > LONGEST:
-        raise ValueError("a duration is at most 36500d")
-    return span
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # in JSON 3.0 is a whole number too
+    text = "" if isinstance(value, bool) else str(value)
+    if not re.fullmatch(_WRITTEN, text):
+        raise ValueError("a duration is a number of seconds, or like 30m, 8h, 90d, up to 99999d")
+    number, unit = (text[:-1], text[-1]) if text[-1] in _UNITS else (text, "s")
+    return timedelta(seconds=int(number) * _UNITS[unit])
 
 
 def format_duration(value: timedelta) -> str:
@@ -41,8 +41,8 @@ Duration = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "string", "pattern": "^[0-9]{1,9}[smhd]?$"},
-                {"type": "integer", "minimum": 0, "maximum": 999_999_999},
+                {"type": "string", "pattern": f"^{_WRITTEN}$"},
+                {"type": "integer", "minimum": 0, "maximum": _MOST_SECONDS},
             ],
             "examples": ["30m", "8h", "90d"],
         }

@@ -204,7 +204,9 @@ def declare(document: dict[str, Any]) -> None:
 
 
 def _statuses(operation: dict[str, Any]) -> set[int]:
-    statuses = {400, 422}
+    statuses = {400, 422, 431}
+    if any(given["name"].lower() == "idempotency-key" for given in operation.get("parameters", ())):
+        statuses |= {409, 410}
     if "requestBody" in operation:
         statuses.add(408)
     if "security" in operation:

@@ -1,13 +1,17 @@
 """uvicorn as the service runs it: slow clients are cut, whatever part of a request they dawdle at.
 
 uvicorn bounds the pause between two requests alone. A body that comes too slowly is refused by the
-edge, which can say so; what is below is cut without a word.
+edge, which can say so; what is below is cut without a word. Nor does it bound what it reads of a
+head.
 """
 
 import asyncio
 import gc
+import json
 import socket
+from collections.abc import Callable
 from typing import Any, Final, cast
+from uuid import uuid4
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -28,16 +32,40 @@ GARBAGE_AFTER: Final = 10_000
 READ_WITHIN: Final = 25.0
 """Seconds that an answer may wait for its reader."""
 
+MOST_HEAD: Final = 64 * 1024
+"""Bytes of a request's head; as many may frame a body, beside as many as it has itself.
+
+The parser has no limit, and takes more time for a byte the more there were before. What arrives in
+one piece is read whole.
+"""
+
+LINGER: Final = 2.0
+"""Seconds in which a client that is still sending may read its answer before the end.
+
+Its bytes would otherwise be answered by a reset, which overtakes what was said.
+"""
+
+_waiting: "dict[PatientProtocol, None]" = {}
+"""Who owes a head, the longest waiting first."""
+
 
 class _OneWrite:
     """A connection on which an answer's head leaves with the beginning of its body.
 
-    uvicorn writes one after the other: two system calls, and a client that is woken twice.
+    uvicorn writes one after the other: two system calls, and a client that is woken twice. `leave`
+    ends the connection once it is closed.
     """
 
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        leave: Callable[[], object],
+    ) -> None:
         self._transport = transport
         self._loop = loop
+        self._leave = leave
+        self._has_left = False
         self._head = b""
 
     def __getattr__(self, name: str) -> Any:
@@ -53,10 +81,16 @@ class _OneWrite:
             return
         self._transport.write(data)
 
+    def is_closing(self) -> bool:
+        """Tell whether it has an end."""
+        return self._has_left or self._transport.is_closing()
+
     def close(self) -> None:
         """Send what is left, and end."""
-        self._flush()
-        self._transport.close()
+        if not self.is_closing():
+            self._flush()
+            self._has_left = True
+            self._leave()
 
     def _flush(self) -> None:
         if self._head:
@@ -64,31 +98,71 @@ class _OneWrite:
             self._transport.write(head)
 
 
-_waiting: "dict[PatientProtocol, None]" = {}
-"""Who owes a head, the longest waiting first."""
-
-
 class PatientProtocol(HttpToolsProtocol):
     """uvicorn's own protocol, with a watch on each connection."""
 
     _head: asyncio.TimerHandle | None = None
     _reader: asyncio.TimerHandle | None = None
+    _overhead = 0
+    """Bytes of the request that were read and are no body."""
+    _is_request = False
+    """In the middle of one: not all of it was read."""
+    _is_head = False
+    _end: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         """Wait for the first head, and not for ever."""
-        super().connection_made(cast("asyncio.Transport", _OneWrite(transport, self.loop)))
+        self._wire = transport
+        super().connection_made(
+            cast("asyncio.Transport", _OneWrite(transport, self.loop, self._leave))
+        )
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Watch no more."""
         self._has_head()
         self._stop(self._reader)
+        self._stop(self._end)
         super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, as long as it is worth it."""
+        if self.transport.is_closing():
+            return
+        self._overhead += len(data)
+        super().data_received(data)
+        if self._overhead > MOST_HEAD and not self.transport.is_closing():
+            if self in _waiting:
+                self.transport.write(_head_too_large())
+            self.transport.close()
+
+    def on_message_begin(self) -> None:
+        """Read a head."""
+        self._is_request = self._is_head = True
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field of the head; what follows the body is no part of the request."""
+        if self._is_head:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Leave the request to the edge."""
         self._has_head()
+        self._is_head = False
+        self._overhead = 0
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of the body, and allow for as much again around it."""
+        self._overhead -= 2 * len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Begin to count anew."""
+        self._is_request = False
+        self._overhead = 0
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Wait for the next head, whatever else still comes."""
@@ -105,6 +179,16 @@ class PatientProtocol(HttpToolsProtocol):
         """Go on: it has read."""
         self._stop(self._reader)
         super().resume_writing()
+
+    def _leave(self) -> None:
+        """End the connection; who is in the middle of a request may hear the answer first."""
+        self._has_head()
+        if not self._is_request or not self._wire.can_write_eof():
+            self._wire.close()
+            return
+        self._wire.write_eof()
+        self.flow.resume_reading()
+        self._end = self.loop.call_later(LINGER, self._wire.abort)
 
     def _await_head(self) -> None:
         self._has_head()
@@ -127,6 +211,24 @@ class PatientProtocol(HttpToolsProtocol):
     def _stop(timer: asyncio.TimerHandle | None) -> None:
         if timer is not None:
             timer.cancel()
+
+
+def _head_too_large() -> bytes:
+    code = "head_too_large"
+    problem = {
+        "type": f"urn:usermem:problem:{code}",
+        "title": "Head too large",
+        "status": 431,
+        "detail": "The head of the request is too large.",
+        "code": code,
+        "request_id": uuid4().hex,
+    }
+    body = json.dumps(problem).encode()
+    return (
+        b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+        b"Content-Type: application/problem+json\r\n"
+        b"Content-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(body), body)
+    )
 
 
 class Server(uvicorn.Server):

@@ -18,8 +18,7 @@ from procrastinate import App, BaseRetryStrategy, JobContext, PsycopgConnector, 
 from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
-from psycopg import AsyncConnection
-from psycopg_pool import AsyncConnectionPool
+from sqlalchemy.exc import DBAPIError
 
 from app import metrics, tracing
 from app.db import Scope
@@ -55,6 +54,8 @@ class Pace:
     """Between looks for jobs whose time has come; new ones announce themselves."""
     care: float = 10
     restart: float = 2
+    patience: float = 10
+    """With Postgres, for any statement of the queue; after that it counts as cut off."""
 
 
 FIRST: Final = 1
@@ -183,8 +184,10 @@ class _Retry(BaseRetryStrategy):
             return RetryDecision()  # stopped in the middle: the next worker goes on at once
         log.warning("job_failed", task=job.task_name, job=job.id, error=type(exception).__name__)
         if job.lock is not None:
-            # Waiting, it would block every other session of its user. `overdue` finds its own.
-            return None
+            # Waiting, it would block every other session of its user. `overdue` finds its own. But
+            # once is soon enough where a connection had died.
+            was_cut = isinstance(exception, DBAPIError) and not job.attempts
+            return RetryDecision(retry_in={"seconds": 1}) if was_cut else None
         return RetryDecision(retry_in={"seconds": 2 ** min(job.attempts, 6)})
 
 
@@ -279,7 +282,9 @@ class Worker:
         if not await self._may_work():
             return
         app = build_queue(self._core)
-        async with _own_pool(self._core) as pool, app.open_async(pool):
+        # Its own: behind a crowd of recalls its heartbeat would stop.
+        pool = self._core.db.pool_apart(_CONNECTIONS, patience=self._pace.patience)
+        async with pool, app.open_async(pool):
             run = asyncio.create_task(self._run(app), name="queue")
             if isinstance(app.job_manager, _Jobs):
                 app.job_manager.on_stuck = run.cancel
@@ -339,16 +344,3 @@ class Worker:
         for job in await manager.get_stalled_jobs(seconds_since_heartbeat=self._pace.dead_after):
             log.warning("job_taken_over", task=job.task_name, job=job.id)
             await manager.retry_job(job)  # nothing, if another rescuer was first
-
-
-def _own_pool(core: Core) -> AsyncConnectionPool[AsyncConnection]:
-    """Give connections for the queue alone: behind a crowd of recalls its heartbeat would stop."""
-    return AsyncConnectionPool(
-        core.db.pool.conninfo,
-        kwargs=core.db.pool.kwargs,
-        configure=lambda connection: connection.set_autocommit(True),
-        check=AsyncConnectionPool.check_connection,
-        min_size=1,
-        max_size=_CONNECTIONS,
-        open=False,
-    )

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from urllib.parse import parse_qs, urlsplit
 
 
 class Wire:
@@ -27,6 +28,16 @@ class Wire:
 
     @classmethod
     @asynccontextmanager
+    async def to_database(cls, url: str) -> AsyncIterator[tuple["Wire", str]]:
+        """Lay one of TCP to the tests' Postgres, whose own socket is a file; give its URL too."""
+        parts = urlsplit(url)
+        asked = parse_qs(parts.query)
+        async with cls.to(f"{asked['host'][0]}/.s.PGSQL.{asked['port'][0]}") as wire:
+            at = f"{parts.username}@127.0.0.1:{wire.port}{parts.path}"
+            yield wire, f"postgresql://{at}?sslmode=disable"
+
+    @classmethod
+    @asynccontextmanager
     async def to(cls, path: str) -> AsyncIterator["Wire"]:
         wire = cls(path)
         server = await asyncio.start_server(wire._line, "127.0.0.1", 0)
@@ -45,7 +56,8 @@ class Wire:
         self._tasks.add(task)
         ends = [writer]
         try:
-            with suppress(OSError):  # either end may hang up at any time
+            # Either end may hang up at any time, and in the end everything does.
+            with suppress(OSError, asyncio.CancelledError):
                 if not self._whole.is_set():
                     await asyncio.sleep(600)  # nobody picks up
                 born = self._generation
@@ -65,4 +77,6 @@ class Wire:
             if born == self._generation:
                 to.write(data)
                 await to.drain()
+        if born != self._generation:
+            await asyncio.sleep(600)  # that the other end hung up is lost too
         to.close()

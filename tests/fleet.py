@@ -52,6 +52,9 @@ class Fleet:
             "USERMEM_SIGNING_KEY": "k" * 40,
             "USERMEM_EXTRACTOR": "rules",
             "USERMEM_ERASURE_LEDGER": str(self.folder / "erasures.ndjson"),
+            # One key asks for all callers here.
+            "USERMEM_RATE_LIMIT_RECALL": "0",
+            "USERMEM_RATE_LIMIT": "0",
             **self.settings,
         }
 

@@ -7,6 +7,7 @@ measure spans.
 
 import ctypes
 import gc
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,6 +47,6 @@ def _replace(now: Any) -> None:
 
 def work(url: str, seconds: float, thinks: float, pace: Pace) -> None:
     """Work until killed under a clock that is wrong, with a model that takes its time."""
-    vars(slow_worker).update(THINKS=thinks, FAST=pace)
+    vars(slow_worker).update(THINKS=thinks)
     with ahead(seconds):
-        slow_worker.work(url)
+        slow_worker.work(url, os.devnull, pace)

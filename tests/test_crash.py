@@ -19,7 +19,7 @@ import httpx2
 import pytest
 
 from app.worker import Pace
-from tests.fakes import silence, until
+from tests.fakes import FAST, silence, until
 from tests.slow_worker import THINKS, work
 from tests.world import Caller, World
 
@@ -31,9 +31,9 @@ _processes.set_forkserver_preload(["tests.slow_worker"])
 
 
 @contextmanager
-def a_worker(world: World) -> Iterator[Any]:
+def a_worker(world: World, log: str = os.devnull, pace: Pace = FAST) -> Iterator[Any]:
     """Run a worker in a process of its own; SIGKILL is the only way out."""
-    process = _processes.Process(target=work, args=(world.urls.service,), daemon=True)
+    process = _processes.Process(target=work, args=(world.urls.service, log, pace), daemon=True)
     process.start()
     try:
         yield process
@@ -103,21 +103,33 @@ async def test_worker_killed_at_twenty_points_between_claim_and_commit(world):
     await kill_at(world, [n * 2.6 * THINKS / 20 for n in range(20)])
 
 
-async def test_worker_that_was_frozen_past_its_lease_can_not_commit(world):
+async def frozen(world: World, log: Path, pace: Pace) -> None:
+    """Stop a worker past its lease, let another finish its job, and let it go on."""
     caller = await world.tenant()
     await begin(caller)
-    with a_worker(world) as frozen:
+    with a_worker(world, str(log), pace) as stopped:
         await until(lambda: status(caller) == ["extracting"])
-        os.kill(frozen.pid, signal.SIGSTOP)
-        with a_worker(world):
-            await until(lambda: status(caller) == ["done"], within=30)
+        os.kill(stopped.pid, signal.SIGSTOP)
+        with a_worker(world, pace=pace):
+            await until(lambda: status(caller) == ["done"], within=90)
             after = await end_state(caller)
-            os.kill(frozen.pid, signal.SIGCONT)
-            time.sleep(THINKS * 3)  # noqa: ASYNC251 - the old worker goes on and must fail
+            os.kill(stopped.pid, signal.SIGCONT)
+            await until(lambda: '"claim_lost"' in log.read_text())
+            assert '"session_extracted"' not in log.read_text()
             assert await end_state(caller) == after
 
     attempts = "select attempt from memory_session where external_id = 'killed' and tenant_id = %s"
     assert world.rows(attempts, caller.tenant_id) == [(2,)]
+
+
+async def test_worker_that_was_frozen_past_its_lease_can_not_commit(world, tmp_path):
+    await frozen(world, tmp_path / "log", FAST)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(300)
+async def test_worker_that_was_frozen_for_as_long_as_in_production_can_not_commit(world, tmp_path):
+    await frozen(world, tmp_path / "log", Pace())
 
 
 class Service:

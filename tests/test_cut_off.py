@@ -3,9 +3,9 @@
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from psycopg_pool.base import AttemptWithBackoff
 
 from app.db import Database
 from app.memory.recall_log import RecallLog
@@ -33,12 +33,7 @@ class Rig:
 
 @pytest.fixture
 async def rig(world: World, urls: Urls) -> AsyncIterator[Rig]:
-    """The service over a wire of TCP to the tests' Postgres, whose own socket is a file."""
-    parts = urlsplit(urls.service)
-    asked = parse_qs(parts.query)
-    path = f"{asked['host'][0]}/.s.PGSQL.{asked['port'][0]}"
-    async with Wire.to(path) as wire:
-        url = f"postgresql://{parts.username}@127.0.0.1:{wire.port}{parts.path}?sslmode=disable"
+    async with Wire.to_database(urls.service) as (wire, url):
         db = Database(url, pool_size=3)
         await db.open()
         core = replace(world.core, db=db, recalls=RecallLog())
@@ -99,6 +94,24 @@ async def hold_out(rig: Rig, alice: Caller, seconds: float) -> None:
 @pytest.mark.timeout(120)
 async def test_cut_off_from_its_database_it_says_so_soon_and_comes_back(rig: Rig, alice: Caller):
     await hold_out(rig, alice, 2)
+
+
+async def test_however_long_the_database_was_away_it_is_found_again_soon(
+    rig: Rig, alice: Caller, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(AttemptWithBackoff, "DELAY_BACKOFF", 1000)  # as after minutes
+    caller = at(rig, alice)
+
+    async def answers(status: int) -> bool:
+        return (await caller.get("/memory")).status_code == status
+
+    assert await answers(200)
+    rig.wire.cut()
+    began = time.monotonic()
+    while time.monotonic() < began + 6:
+        assert await answers(503)
+    rig.wire.mend()
+    await until(lambda: answers(200), within=10)
 
 
 @pytest.mark.soak

@@ -3,85 +3,28 @@
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
-from typer.testing import CliRunner
 
 from app import db
 from app.address import Misconfigured
-from app.cli import app as cli
-from app.deps import KeyCache
 from app.memory import erasures
-from app.memory.core import Core
 from app.memory.erase import key_check, user_hash
 from app.memory.ledger import Entry, Ledger, read
-from app.settings import Settings
 from tests.api.routes import ROUTES, Route
 from tests.databases import dump, fresh, migrated, restore
 from tests.fakes import until, working
+from tests.serving import a_service, command, readiness, started
 from tests.sweep import holdings
-from tests.world import Caller, Urls, World
+from tests.world import Caller, World
 
 MARKER = "zqxledger"
 FACT = {"text": f"Uses {MARKER} daily.", "kind": "preference"}
 FILE = {"command": "create", "path": f"/memories/{MARKER}.md", "file_text": MARKER}
-
-
-def settings_for(urls: Urls, ledger: Path | None) -> Settings:
-    return Settings(
-        database_url=urls.service,
-        migrate_database_url=urls.superuser,
-        signing_key="k" * 40,
-        extractor="rules",
-        erasure_ledger=ledger,
-    )
-
-
-@asynccontextmanager
-async def started(urls: Urls, ledger: Path | None) -> AsyncIterator[World]:
-    """A whole service, as it starts."""
-    async with World.open(settings_for(urls, ledger), urls) as opened:
-        yield opened
-
-
-@asynccontextmanager
-async def a_service(world: World, urls: Urls, ledger: Path) -> AsyncIterator[World]:
-    """The same over the embedder that is loaded already, which saves seconds."""
-    base = db.Database(urls.service)
-    await base.open()
-    try:
-        seams = (world.core.extractor, world.core.judge, world.core.embedder)
-        core = Core(base, *seams, world.core.signing_key, ledger=Ledger(ledger))
-        state = {**world.state, "core": core, "keys": KeyCache()}
-        async with World._over(world.app, urls, state, world.settings) as opened:
-            yield opened
-    finally:
-        await base.close()
-
-
-async def command(urls: Urls, ledger: Path, *arguments: str, **others: str) -> Any:
-    environment = {
-        "USERMEM_DATABASE_URL": urls.service,
-        "USERMEM_MIGRATE_DATABASE_URL": urls.superuser,
-        "USERMEM_SIGNING_KEY": "k" * 40,
-        "USERMEM_EXTRACTOR": "rules",
-        "USERMEM_ERASURE_LEDGER": str(ledger),
-        **{f"USERMEM_{name}": value for name, value in others.items()},
-    }
-    # In a thread: a command runs a loop of its own.
-    return await asyncio.to_thread(CliRunner().invoke, cli, [*arguments], env=environment)
-
-
-async def readiness(world: World) -> tuple[int, str]:
-    answer = await world.http.get("/readyz")
-    return answer.status_code, answer.json()["checks"]["ledger"]
 
 
 @pytest.fixture

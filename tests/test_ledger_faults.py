@@ -9,7 +9,7 @@ from app.memory import erasures
 from app.memory.erase import erase_tenant, erase_user
 from app.memory.ledger import Ledger, read
 from tests.databases import migrated
-from tests.test_ledger import FACT, a_service, readiness
+from tests.serving import a_service, readiness
 
 FAULTS = {
     "refused": "raise exception 'no'",
@@ -22,7 +22,7 @@ async def test_an_erasure_whose_commit_fails_is_void(world, urls, ledger, fault)
     with migrated(urls) as its:
         async with a_service(world, its, ledger) as own:
             alice = await own.tenant()
-            await alice.post("/facts", FACT)
+            await alice.post("/facts", {"text": "Uses tea.", "kind": "preference"})
             own.execute(
                 "create function fail() returns trigger language plpgsql as "
                 f"$$ begin {FAULTS[fault]}; return null; end $$"
@@ -41,7 +41,7 @@ async def test_an_erasure_whose_commit_fails_is_void(world, urls, ledger, fault)
             assert read(ledger) == []
             assert await readiness(own) == (200, "ok")
             own.execute("drop trigger fail on erasure")
-            assert FACT["text"] in await alice.texts()
+            assert "Uses tea." in await alice.texts()
             assert (await alice.delete("")).status_code == 200
         assert len(read(ledger)) == 1
         async with a_service(world, its, ledger) as own:

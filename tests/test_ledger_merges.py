@@ -11,7 +11,7 @@ from app import db
 from app.memory import erasures
 from app.memory.ledger import Entry, read
 from tests.databases import dump, fresh, migrated, restore
-from tests.test_ledger import a_service, readiness
+from tests.serving import a_service, readiness
 from tests.world import Caller
 
 TEA = {"text": "Drinks tea.", "kind": "preference"}

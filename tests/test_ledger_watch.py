@@ -8,7 +8,7 @@ from app.memory import erasures
 from app.memory.ledger import read
 from tests.databases import migrated
 from tests.fakes import until, working
-from tests.test_ledger import a_service, readiness
+from tests.serving import a_service, readiness
 from tests.world import Caller, World
 
 TEA = {"text": "Drinks tea.", "kind": "preference"}

@@ -2,12 +2,15 @@
 
 import asyncio
 import importlib
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 
+import migrations
 from app import db
 from tests.databases import fresh
 from tests.world import Urls, World
@@ -22,6 +25,15 @@ def its(urls: Urls) -> Iterator[Urls]:
     """A database of the test's own, still empty."""
     with fresh(urls) as made:
         yield made
+
+
+def test_every_migration_gives_up_soon_where_it_can_not_have_a_table():
+    versions = Path(migrations.__path__[0], "versions")
+    for file in versions.glob("*.py"):
+        text = file.read_text()
+        for step in text.split("def upgrade")[1].split("def downgrade"):
+            assert re.findall("lock_timeout = '(.*?)'", step)[:1] == ["300ms"], file.name
+        assert set(re.findall("lock_timeout = '(.*?)'", text)) == {"300ms"}, file.name
 
 
 async def test_an_index_of_the_queue_is_built_beside_those_who_write_to_it(its: Urls):

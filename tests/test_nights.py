@@ -12,9 +12,9 @@ import pytest
 
 from app.memory import erasures, forgetting, retention
 from tests.memory.test_forgetting import policy
+from tests.serving import a_service, readiness
 from tests.set_clock import clock_set
 from tests.skewed import ahead
-from tests.test_ledger import a_service, readiness
 from tests.world import Caller, World
 
 BACK, FORWARD = "2026-10-25", "2027-03-28"

@@ -57,12 +57,14 @@ def read_long(url: str, seconds: float) -> None:
         time.sleep(seconds)
 
 
-async def under_load(urls, tmp_path, *, rounds: int, per_second: float, reader: float) -> Load:
+async def under_load(
+    urls, tmp_path, *, rounds: int, callers: int, per_second: float, reader: float
+) -> Load:
     """Migrate down and up while a real service is used, and a long transaction reads beside."""
     with fresh(urls) as its, Fleet.on(its, tmp_path) as fleet:
         db.migrate(its.superuser)
         load = Load([fleet.api("--worker")], fleet.tenant())
-        running = asyncio.create_task(load.run(callers=4, per_second=per_second))
+        running = asyncio.create_task(load.run(callers=callers, per_second=per_second))
         await asyncio.sleep(1)
         reading = asyncio.create_task(asyncio.to_thread(read_long, its.superuser, reader))
         for _ in range(rounds):
@@ -75,7 +77,7 @@ async def under_load(urls, tmp_path, *, rounds: int, per_second: float, reader: 
 
 @pytest.mark.timeout(600)
 async def test_up_and_down_again_while_requests_run(urls, tmp_path):
-    load = await under_load(urls, tmp_path, rounds=2, per_second=8, reader=3)
+    load = await under_load(urls, tmp_path, rounds=2, callers=4, per_second=8, reader=3)
 
     assert load.failures == []
     assert load.answers > 10
@@ -84,7 +86,7 @@ async def test_up_and_down_again_while_requests_run(urls, tmp_path):
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 async def test_up_and_down_again_at_fifty_requests_a_second(urls, tmp_path):
-    load = await under_load(urls, tmp_path, rounds=10, per_second=50, reader=60)
+    load = await under_load(urls, tmp_path, rounds=10, callers=16, per_second=50, reader=60)
 
     assert load.failures == []
     assert load.answers > int(os.environ.get("SOAK_ANSWERS", "1000"))

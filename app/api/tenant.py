@@ -51,10 +51,12 @@ class PolicyBody(Model):
 
     session_silence: Duration = _span(_DEFAULT.session_silence)
     session_cap: Duration = _span(_DEFAULT.session_cap)
-    max_facts_per_user: Annotated[int, Field(ge=1, le=10_000), WHOLE] | None = (
+    max_facts_per_user: Annotated[int, Field(ge=1, le=10_000, strict=True), WHOLE] | None = (
         _DEFAULT.max_facts_per_user
     )
-    max_facts_per_day: Annotated[int, Field(ge=0, le=10_000), WHOLE] = _DEFAULT.max_facts_per_day
+    max_facts_per_day: Annotated[int, Field(ge=0, le=10_000, strict=True), WHOLE] = (
+        _DEFAULT.max_facts_per_day
+    )
     turn_retention: Duration = _span(_DEFAULT.turn_retention)
     superseded_retention: Duration | None = _span(_DEFAULT.superseded_retention)
     goal_expiry: Duration | None = _span(_DEFAULT.goal_expiry)
@@ -75,7 +77,7 @@ class PolicyBody(Model):
         Annotated[Line, AfterValidator(_prompt), Field(json_schema_extra={"enum": list(PROMPTS)})]
         | None
     ) = None
-    monthly_token_budget: Annotated[int, Field(ge=0), WHOLE] | None = None
+    monthly_token_budget: Annotated[int, Field(ge=0, strict=True), WHOLE] | None = None
     audit_retention: Duration = _span(_DEFAULT.audit_retention)
     recall_log_retention: Duration = _span(_DEFAULT.recall_log_retention)
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, and_, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, and_, func, or_, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -36,6 +36,7 @@ _KEY = re.compile(r"um_([0-9A-Za-z]{33})_([0-9A-Za-z]{33})([0-9A-Za-z]{6})")
 _KEY_BYTES = 24
 _ID_LENGTH = 33
 _MAX_NAME = 200
+_NO_DIGEST: Final = b"\0" * 32
 
 
 def _base62(raw: bytes, width: int) -> str:
@@ -290,15 +291,18 @@ async def find_credential(
     """Look a key up; None when it is unknown, revoked, expired or its secret is another."""
     async with db.tenant(tenant_id) as tx:
         at = now(tx)
-        row = await tx.scalar(
-            select(ApiKey).where(
-                _is_key(tenant_id, key_id),
-                _UNREVOKED,
-                or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > at),
-            )
+        valid = and_(
+            _is_key(tenant_id, key_id),
+            _UNREVOKED,
+            or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > at),
         )
-    stored = row.digest if row else b"\0" * 32
-    if not hmac.compare_digest(stored, digest) or row is None:
+        # One row of one size, whether there is such a key or not: else the time would tell.
+        kept = select(ApiKey.digest).where(valid).scalar_subquery()
+        stored = await tx.scalar(select(func.coalesce(kept, _NO_DIGEST)))
+        if stored is None or not hmac.compare_digest(stored, digest):
+            return None
+        row = await tx.scalar(select(ApiKey).where(valid))
+    if row is None:
         return None
     ends = row.expires_at and datetime.now(UTC) + (row.expires_at - at)
     return Credential(tenant_id, key_id, frozenset(row.scopes), row.bound_to, ends)

@@ -13,13 +13,13 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute("alter table erasure add column merged_into bytea")
     op.execute("alter table user_directory add column here_since timestamptz")
     op.execute("alter table user_directory alter column here_since set default now()")
 
 
 def downgrade() -> None:
-    op.execute("set local lock_timeout = '2s'")
+    op.execute("set local lock_timeout = '300ms'")
     op.execute("alter table user_directory drop column here_since")
     op.execute("alter table erasure drop column merged_into")

@@ -146,7 +146,7 @@ async def test_the_document_tells_of_errors_as_they_are(world: World):
                 if status.startswith("4"):
                     schema = answer["content"][MEDIA_TYPE]["schema"]
                     assert schema == {"$ref": "#/components/schemas/Problem"}, (path, method)
-            expected = {"400", "422"}
+            expected = {"400", "422", "431"}
             if "security" in operation:
                 expected |= {"401", "403", "404", "413", "415"}
             assert expected <= set(answers), (path, method)
@@ -162,10 +162,12 @@ async def test_the_document_tells_of_errors_as_they_are(world: World):
 @pytest.mark.parametrize(
     ("path", "method", "statuses"),
     [
-        ("/v1/users/{user}/facts", "post", {"200", "201", "202", "409"}),
+        ("/v1/users/{user}/facts", "post", {"200", "201", "202", "409", "410"}),
+        ("/v1/organization/facts", "post", {"200", "201", "202", "409", "410"}),
+        ("/v1/users/{user}/import", "post", {"200", "409", "410"}),
         ("/v1/users/{user}/memory", "get", {"200", "304"}),
-        ("/v1/users/{user}/transcripts", "post", {"202", "409"}),
-        ("/v1/users/{user}/sessions/{session}/messages", "post", {"202", "409"}),
+        ("/v1/users/{user}/transcripts", "post", {"202", "409", "410"}),
+        ("/v1/users/{user}/sessions/{session}/messages", "post", {"202", "409", "410"}),
         ("/v1/users/{user}/sessions/{session}/retry", "post", {"202", "409"}),
         ("/v1/users/{user}/facts/{fact}", "delete", {"204"}),
         ("/v1/users/{user}/facts/{fact}", "patch", {"200", "409", "412", "428"}),

@@ -84,6 +84,48 @@ async def test_a_head_that_does_not_come_is_cut(port: int, head: bytes, piece: b
     assert took < 5
 
 
+@pytest.mark.parametrize("piece", [b"a" * 2**16, b"X-A: b\r\n" * 2**13])
+async def test_a_head_without_end_is_refused(port: int, piece: bytes):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\nX-A: b")
+    dripping = asyncio.create_task(drip(writer, piece))
+    said, _ = await until_closed(reader)
+    dripping.cancel()
+    writer.close()
+    assert said.startswith(b"HTTP/1.1 431 ")
+    assert b'"code": "head_too_large"' in said
+
+
+async def posted(port: int, head: str, body: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"POST /v1/users/a/facts HTTP/1.1\r\nHost: x\r\n{head}\r\n".encode() + body)
+    said, _ = await until_closed(reader)
+    writer.close()
+    return said
+
+
+async def test_what_frames_a_body_without_end_is_cut(port: int, alice: Caller):
+    head = f"Authorization: Bearer {alice.key}\r\nTransfer-Encoding: chunked\r\n"
+    for frame in (b"1;a=" + b"b" * 2**20, b"1\r\n \r\n" * 2**17, b"0\r\nX-A: " + b"b" * 2**20):
+        assert await posted(port, head, frame) == b""  # and not 408, when it took long enough
+
+
+async def test_a_body_in_small_pieces_is_read(port: int, alice: Caller):
+    head = (
+        f"Authorization: Bearer {alice.key}\r\nContent-Type: application/json\r\n"
+        "Connection: close\r\nTransfer-Encoding: chunked\r\n"
+    )
+    piece = b"20\r\n" + b" " * 32 + b"\r\n"
+    said = await posted(port, head, piece * 10_000 + b"2\r\n{}\r\n0\r\n\r\n")
+    assert said.startswith(b"HTTP/1.1 422 ")
+
+
+async def test_what_follows_a_body_is_no_head(port: int, alice: Caller):
+    key = f"Authorization: Bearer {alice.key}\r\n"
+    head = "Connection: close\r\nTransfer-Encoding: chunked\r\n"
+    assert (await posted(port, head, f"0\r\n{key}\r\n".encode())).startswith(b"HTTP/1.1 401 ")
+
+
 async def drip(writer: asyncio.StreamWriter, piece: bytes) -> None:
     with contextlib.suppress(ConnectionError):
         while True:

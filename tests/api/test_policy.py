@@ -51,6 +51,15 @@ async def test_patch_changes_what_is_named_and_put_replaces_all(alice: Caller):
 
 
 @pytest.mark.parametrize(
+    ("written", "shown"),
+    [(3600.0, "1h"), ("7200", "2h"), ("999999h", "999999h"), ("99999d", "99999d")],
+)
+async def test_a_span_is_read_as_the_document_says(alice: Caller, written, shown):
+    answer = await alice.call("PATCH", "/v1/tenant/policy", json={"goal_expiry": written})
+    assert (answer.status_code, answer.json()["goal_expiry"]) == (200, shown)
+
+
+@pytest.mark.parametrize(
     "body",
     [
         {"session_silence": "soon"},
@@ -58,8 +67,14 @@ async def test_patch_changes_what_is_named_and_put_replaces_all(alice: Caller):
         {"prompt_version": "999"},
         {"max_facts_per_day": -1},
         {"forgetting": "perhaps"},
-        {"goal_expiry": "36501d"},
+        {"max_facts_per_day": "5"},
+        {"max_facts_per_user": True},
+        {"monthly_token_budget": "5"},
+        {"goal_expiry": "100000d"},
         {"goal_expiry": -1},
+        {"goal_expiry": 1.5},
+        {"goal_expiry": " 30d"},
+        {"goal_expiry": "\u0663d"},
         {"audit_retention": None},
         {"unknown": 1},
     ],
