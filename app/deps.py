@@ -273,9 +273,10 @@ async def admit(request: Request, needs: Needs) -> tuple[Credential, str | None]
     Raises `Unavailable` while the database may hold what was erased, `Unauthorized`,
     `TooManyRequests`, `Forbidden`, and `NotFound` for another user than the key is bound to.
     """
-    await require_all(get_core(request))
+    core = get_core(request)
+    await require_all(core)
     segment = request.path_params.get("user")
-    credential = await authenticate(request, needs, segment)
+    credential = await authenticate(request, core, needs, segment)
     authorize(credential, needs, segment)
     return credential, None if segment is None else _decoded(segment)
 
@@ -311,7 +312,9 @@ class RootRoute(StrictRoute):
         return checked
 
 
-async def authenticate(request: Request, needs: Needs, user: str | None = None) -> Credential:
+async def authenticate(
+    request: Request, core: Core, needs: Needs, user: str | None = None
+) -> Credential:
     """Give the credential of the one Authorization header, and count the request.
 
     `user` is whom it is about, still percent-encoded. Raises `Unauthorized` or `TooManyRequests`.
@@ -320,7 +323,7 @@ async def authenticate(request: Request, needs: Needs, user: str | None = None) 
     if len(headers) != 1:
         raise _no_key()
     keys = cast("KeyCache", request.state.keys)
-    credential = await keys.credential(get_core(request), headers[0], address_of(request))
+    credential = await keys.credential(core, headers[0], address_of(request))
     about = user or credential.bound_to or "" if keys.rates.has_user_limit else ""
     keys.rates.spend(needs.budget, credential.key_id, _counted(about))
     return credential

@@ -57,6 +57,8 @@ def create_app(settings: Settings, database_url: str, *, with_worker: bool = Tru
         redirect_slashes=False,
         redoc_url=None,
         swagger_ui_oauth2_redirect_url=None,
+        # FastAPI's own records hold what was sent; `tracing` and `metrics` tell what may be told.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.include_router(api.router)
     doors.add_to(app, settings.public_url)

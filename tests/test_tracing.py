@@ -3,13 +3,17 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import httpx2
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import tracing
+from app.main import create_app
+from app.settings import Settings
 from tests.fakes import silence, until, working
 from tests.world import Caller
 
@@ -68,6 +72,29 @@ async def test_an_exception_is_told_by_its_type_alone(kept):
     assert span["attributes"] == {"error.type": "ValueError"}
     assert span["status"]["status_code"] == "ERROR"
     assert "zqxspan" not in json.dumps(span)
+
+
+async def test_the_libraries_own_records_stay_off_whoever_collects(
+    alice: Caller, kept: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+):
+    """FastAPI tells any collector of the process what was sent, and why it was refused."""
+    monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
+    monkeypatch.setattr("opentelemetry.trace.get_tracer_provider", lambda: tracing._provider)
+    app = create_app(Settings(signing_key="k" * 40), alice.world.urls.service, with_worker=False)
+    transport = httpx2.ASGITransport(_within(alice.world.state, app))
+    async with httpx2.AsyncClient(transport=transport, base_url="http://here") as http:
+        headers = {"Authorization": f"Bearer {alice.key}"}
+        body = {"text": ["zqxspan"], "kind": "zqxspan"}
+        answer = await http.post(f"{alice.base}/facts", json=body, headers=headers)
+    assert answer.status_code == 422
+    assert [span["name"] for span in spans(kept)] == ["POST /v1/users/{user}/facts"]
+
+
+def _within(state: Mapping[str, Any], app: ASGIApp) -> ASGIApp:
+    async def stated(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "state": dict(state)}, receive, send)
+
+    return stated
 
 
 @pytest.mark.parametrize("endpoint", ["", "http://127.0.0.1:9"])

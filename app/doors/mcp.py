@@ -59,8 +59,9 @@ class Mcp:
         """Serve one request: key, user and body as everywhere, then the SDK's exchange."""
         request = JsonRequest(scope, receive)
         read_query(scope["query_string"], ())
-        await require_all(get_core(request))
-        credential = await authenticate(request, _needs, request.headers.get(USER_HEADER))
+        core = get_core(request)
+        await require_all(core)
+        credential = await authenticate(request, core, _needs, request.headers.get(USER_HEADER))
         request.state.credential = credential
         request.state.user = user_of(request, credential)
         await request.check(takes_body=True, needs_body=True)
