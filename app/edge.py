@@ -6,8 +6,8 @@ than the whole of a frozen recall.
 
 import asyncio
 import time
+from secrets import token_hex
 from typing import Any, Final
-from uuid import uuid4
 
 import structlog
 from fastapi import Request
@@ -48,7 +48,7 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = uuid4().hex
+        request_id = token_hex(16)
         method = scope["method"]
         # A user's id may hold `/`: segments stay percent-encoded until the route has matched.
         path = scope["raw_path"].split(b"?", 1)[0].decode("latin-1")

@@ -5,7 +5,6 @@ second. A crash loses those that wait, a clean shutdown none.
 """
 
 import asyncio
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from uuid import UUID
 
 import psycopg
 from psycopg_pool import PoolTimeout
+from pydantic_core import to_json
 from sqlalchemy import delete, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -173,7 +173,7 @@ class RecallLog:
                 self._recalled_today.add((fact, today))
             if due:
                 calls.append((_RECALLED, _values(tenant_id, owner, due)))
-        values = {"tenant": tenant_id, "lines": json.dumps(rows)}
+        values = {"tenant": tenant_id, "lines": to_json(rows).decode()}
         return [(_LINES, values), *calls, (_COUNTS, values)]
 
 
