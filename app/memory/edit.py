@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from sqlalchemy import delete, or_, select, update
+from sqlalchemy import ColumnElement, Select, delete, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -197,15 +197,12 @@ async def _point_to(tx: AsyncSession, scope: Scope, old: UUID, successor: UUID) 
 
 async def chain_of(tx: AsyncSession, tenant_id: UUID, user: str, fact_id: UUID) -> Sequence[Fact]:
     """Give the facts that one superseded and was superseded by, itself too, oldest first."""
-    scope, fact = await get_fact(tx, tenant_id, user, fact_id)
-    chain = await predecessors(tx, scope, fact_id)
-    while fact.superseded_by is not None and fact.superseded_by not in chain:
-        newer = await tx.get(Fact, (tenant_id, scope.user_id, fact.superseded_by))
-        if newer is None:
-            break
-        chain |= await predecessors(tx, scope, newer.id)
-        fact = newer
-    return sorted(chain.values(), key=lambda row: (row.valid_from or row.said_at, row.created_at))
+    scope, _ = await get_fact(tx, tenant_id, user, fact_id)
+    fact = select(Fact.id, Fact.superseded_by).where(*_own(scope))
+    later = fact.where(Fact.id == fact_id).cte("later", recursive=True)
+    later = later.union(fact.where(Fact.id == later.c.superseded_by))
+    chain = await _linked(tx, scope, select(later.c.id))
+    return sorted(chain, key=lambda row: (row.valid_from or row.said_at, row.created_at))
 
 
 async def delete_fact(
@@ -248,19 +245,21 @@ async def delete_fact(
 
 async def predecessors(tx: AsyncSession, scope: Scope, fact_id: UUID) -> dict[UUID, Fact]:
     """Give the fact and all that it superseded, directly or not, by id."""
-    chain: dict[UUID, Fact] = {}
-    wave = Fact.id == fact_id
-    while True:
-        rows = await tx.scalars(
-            select(Fact).where(
-                Fact.tenant_id == scope.tenant_id, Fact.user_id == scope.user_id, wave
-            )
-        )
-        found = {row.id: row for row in rows if row.id not in chain}
-        if not found:
-            return chain
-        chain |= found
-        wave = Fact.superseded_by.in_(found)
+    itself = select(Fact.id).where(*_own(scope), Fact.id == fact_id)
+    return {row.id: row for row in await _linked(tx, scope, itself)}
+
+
+async def _linked(tx: AsyncSession, scope: Scope, heads: Select[UUID]) -> Sequence[Fact]:
+    """Give facts and all that they superseded, in one statement however long the chains are."""
+    earlier = heads.cte("earlier", recursive=True)
+    # Not `union all`: it would go round a ring of links for ever.
+    earlier = earlier.union(select(Fact.id).where(*_own(scope), Fact.superseded_by == earlier.c.id))
+    found = select(Fact).where(*_own(scope), Fact.id.in_(select(earlier.c.id)))
+    return (await tx.scalars(found)).all()
+
+
+def _own(scope: Scope) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return Fact.tenant_id == scope.tenant_id, Fact.user_id == scope.user_id
 
 
 async def remove_facts(tx: AsyncSession, scope: Scope, facts: Iterable[UUID]) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from sqlalchemy import event
+
 from tests.world import Caller
 
 
@@ -61,13 +63,35 @@ async def test_a_change_needs_the_current_revision(alice: Caller):
 async def test_if_match_may_name_any_revision_or_several(alice: Caller):
     fact = await _add(alice, "Prefers window seats.")
     path = f"{alice.base}/facts/{fact['id']}"
-    for n, tag in enumerate(["*", '"7", "2"', " * "], 2):
+    good = ["*", '"7", "2"', " * ", 'W/"9", "4"', ', "x",\t"5" ,']
+    for n, tag in enumerate(good, 2):
         answer = await alice.call("PATCH", path, json={"metadata": {"n": n}},
                                   headers={"If-Match": tag})  # fmt: skip
         assert (answer.status_code, answer.json()["revision"]) == (200, n), tag
-    for tag in ('W/"4"', '"9", "8"', '"4', "4", '*, "4"'):
+    for tag in ('W/"6"', '"9", "8"', '"6', "6", '*, "6"', '"06"', '"9" "6"', ""):
         answer = await alice.call("PATCH", path, json={"pinned": True}, headers={"If-Match": tag})
         assert answer.status_code == 412, tag
+
+
+async def test_a_long_history_is_read_in_as_many_statements_as_a_short_one(alice: Caller):
+    sent: list[str] = []
+    engine = alice.world.core.db._engine.sync_engine
+    event.listen(engine, "before_cursor_execute", lambda *args: sent.append(args[2]))
+
+    async def statements(fact_id: str, length: int) -> int:
+        sent.clear()
+        chain = (await alice.get(f"/facts/{fact_id}/history")).json()["items"]
+        assert [fact["text"] for fact in chain] == [f"Works at Acme {n}." for n in range(length)]
+        return len(sent)
+
+    oldest = newest = await _add(alice, "Works at Acme 0.", "profile")
+    costs = []
+    for length in range(2, 6):
+        answer = await _patch(alice, newest, {"text": f"Works at Acme {length - 1}."})
+        newest = answer.json()
+        costs += [await statements(one["id"], length) for one in (oldest, newest)]
+
+    assert len(set(costs)) == 1, costs
 
 
 async def test_the_same_text_is_no_correction(alice: Caller):
