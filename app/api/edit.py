@@ -16,7 +16,9 @@ from app.wire import FactId, Kind, Line, Metadata, Model, Time
 
 router = APIRouter(route_class=KeyedRoute)
 
-_REVISIONS = re.compile(r'"\d{1,9}"(?:[ \t]*,[ \t]*"\d{1,9}")*', re.ASCII)
+_TAG = r'(?:W/)?"[^"\x00-\x20\x7f]*"'
+_TAGS = re.compile(rf"[ \t]*(?:{_TAG}[ \t]*)?(?:,[ \t]*(?:{_TAG}[ \t]*)?)*")
+_STRONG_REVISION = re.compile(r'(?<!W/)"([1-9][0-9]{0,8})"')
 
 
 class PreconditionRequired(UsermemError):  # noqa: N818 - named as the answer is
@@ -35,15 +37,16 @@ OF_A_REVISION: Final[dict[int | str, dict[str, Any]]] = {
 def revisions_of(if_match: str | None) -> frozenset[int] | None:
     """Read the revisions out of `If-Match`; None stands for any.
 
-    Raises `PreconditionRequired`, or `Stale` for what is no revision. A weak tag never matches.
+    Raises `PreconditionRequired`, or `Stale` for what is no list of tags. A weak tag never matches,
+    nor does one that is no revision; another of the same list still may.
     """
     if if_match is None:
         raise PreconditionRequired("Send the fact's revision as If-Match, as its ETag gives it.")
     if if_match.strip() == "*":
         return None
-    if not _REVISIONS.fullmatch(if_match.strip()):
+    if not _TAGS.fullmatch(if_match):
         raise Stale("If-Match names no revision of this fact.")
-    return frozenset(int(digits) for digits in re.findall(r"\d+", if_match))
+    return frozenset(int(digits) for digits in _STRONG_REVISION.findall(if_match))
 
 
 class FactPatch(Model):
