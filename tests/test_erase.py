@@ -12,8 +12,11 @@ from uuid import uuid4
 
 import pytest
 
+from app.db import now
 from app.llm import ModelAnsweredBadly
-from app.memory.erase import erase_tenant
+from app.memory import erasures
+from app.memory.erase import entered, erase_tenant, key_check
+from app.memory.ledger import Entry
 from app.memory.policy import MAX_ATTEMPTS
 from app.memory.tenants import create_key
 from tests.fakes import FakeExtractor, drain, reading, silence, until, working
@@ -458,3 +461,22 @@ async def test_an_erased_tenant_leaves_nothing_in_the_memory_of_its_process(alic
     assert not any(key[0] == alice.tenant_id for key in core.people)
     assert not len(core.mirrors._kept)
     assert not [line for line in core.recalls._waiting if line.scope.tenant_id == alice.tenant_id]
+
+
+async def test_an_erasure_on_its_way_to_its_commit_is_not_taken_for_a_missing_one(alice: Caller):
+    core = alice.world.core
+    ledger = core.ledger
+    assert ledger is not None
+    assert await erasures.check(core) == "ok"
+    async with core.db.tenant(alice.tenant_id) as tx:
+        at = now(tx)
+    entry = Entry(uuid4(), alice.tenant_id, uuid4().bytes, at, key_check(core))
+    await ledger.append([entry])
+    ledger.looked_at = float("-inf")
+
+    looking = asyncio.create_task(erasures.check(core))
+    await asyncio.sleep(0.2)
+    async with core.db.tenant(alice.tenant_id) as tx:
+        tx.add(entered(entry))
+
+    assert await looking == "ok"

@@ -155,13 +155,15 @@ async def _has_seen_all(core: Core, ledger: Ledger) -> bool:
     known = await seen(core)
     try:
         entries = await ledger.read()
+        lacking = missing(entries, known)
+        if lacking and ledger.is_whole:
+            lacking = await _still_missing(core, ledger, lacking)
     except OSError as error:
         log.error("ledger_unreadable", error=type(error).__name__)  # noqa: TRY400 - its text names a path alone
         return False
     except LedgerCorrupt as error:
         log.error("ledger_corrupt", line=error.line)  # noqa: TRY400 - the line is all there is to it
         return False
-    lacking = missing(entries, known)
     if lacking:
         log.error("erasures_missing", count=len(lacking))
         return False
@@ -176,6 +178,17 @@ async def _has_seen_all(core: Core, ledger: Ledger) -> bool:
             return False
         log.warning("ledger_caught_up", count=len(unwritten))
     return True
+
+
+async def _still_missing(core: Core, ledger: Ledger, lacking: Sequence[Entry]) -> list[Entry]:
+    """Give those that are missing a moment later too: an erasure under way commits after its entry.
+
+    Without it every look could take one for a restored database, and nothing would be served.
+    """
+    await asyncio.sleep(LOOK_AGAIN)
+    entered_still = {entry.erasure_id for entry in await ledger.read()}
+    unseen = missing(lacking, await seen(core))
+    return [entry for entry in unseen if entry.erasure_id in entered_still]
 
 
 async def require_all(core: Core) -> None:
