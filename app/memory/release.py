@@ -109,4 +109,7 @@ async def _admit(tx: AsyncSession, fact: Fact, decided: Plan) -> None:
         fact.superseded_at, fact.superseded_by, fact.valid_to = at, successor, until
     for _, alone in decided.added:
         fact.slot = fact.slot if alone else None
+    if decided.quarantined:
+        # A model's own words against the user's may stand beside them, but never in their place.
+        fact.slot = None
     await tx.flush()

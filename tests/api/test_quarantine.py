@@ -4,6 +4,7 @@ from typing import Any
 
 from app.llm import Candidate
 from app.memory.audit import audit_every_tenant
+from app.memory.facts import NewFact, add_fact
 from tests.fakes import FakeExtractor, candidate, drain, reading
 from tests.world import Caller
 
@@ -97,6 +98,20 @@ async def test_a_released_fact_is_judged_against_what_is_there(alice: Caller):
 
     assert released.json()["status"] == "superseded"
     assert await alice.texts() == ["Lives in Porto."]
+
+
+async def test_a_models_words_against_the_users_are_released_beside_them(alice: Caller):
+    await alice.post("/facts", {"text": "Works at Aurora.", "kind": "profile"})
+    remembered = NewFact("Works at Borealis.", "profile")
+    written, _ = await add_fact(
+        alice.world.core, alice.tenant_id, alice.user, remembered, source="mcp", by="test"
+    )
+    assert (written.verdict, written.fact.quarantine_reason) == ("quarantined", "contradicts_user")
+
+    released = await _release(alice, {"id": written.fact.id, "revision": written.fact.revision})
+
+    assert (released.status_code, released.json()["status"]) == (200, "live")
+    assert sorted(await alice.texts()) == ["Works at Aurora.", "Works at Borealis."]
 
 
 async def test_releasing_what_is_live_already_leaves_one(alice: Caller):
