@@ -36,7 +36,7 @@ from app.memory.reconcile import Proposal, Ruling
 from app.memory.usage import count, spent
 from app.memory.users import drop_frozen, find_user, lock_user
 from app.memory.view import status_of, with_status
-from app.memory.write import end, record_events, to_verdict
+from app.memory.write import Prepared, end, record_events, to_verdict
 from app.models import Evidence, Fact, Unlearned, User
 from app.rules import is_single_valued, subject_of
 from app.text import fingerprint, one_line
@@ -98,21 +98,44 @@ async def change_fact(
         person = await lock_owner(tx, scope)
         _, fact = await get_fact(tx, tenant_id, user, fact_id)
         _require(fact, revisions, now(tx))
-        until = max(proposal.said_at, fact.valid_from or fact.said_at)
-        await end(tx, scope, fact.id, proposal.id, at=now(tx), until=until)
-        outcome = await commit(tx, core, scope, prepared, by=by)
-        successor = (*outcome.added, *outcome.confirmed)[0]
-        if successor != proposal.id:
-            await _point_to(tx, scope, fact.id, successor)
-        tx.add(to_verdict(scope, Ruling(fact.id, successor, _BY_HAND, "person")))
-        await record_events(tx, scope, [(fact.id, "superseded")], by)
-        await drop_frozen(tx, person)
-        _, kept = await get_fact(tx, tenant_id, user, successor)
+        kept, counts = await _replace(tx, core, scope, person, fact, prepared, change=change, by=by)
         await _log_correction(tx, scope, fact, change, by)
-        counts = outcome.counts
-        counts["facts_superseded"] += 1
         await count(tx, tenant_id, {**counts, **spent(prepared.usage)})
         return kept, now(tx)
+
+
+async def _replace(
+    tx: AsyncSession,
+    core: Core,
+    scope: Scope,
+    person: User,
+    fact: Fact,
+    prepared: Prepared,
+    *,
+    change: Change,
+    by: str,
+) -> tuple[Fact, dict[str, int]]:
+    """Let the one proposal, or what says the same already, supersede a fact; give it and counts.
+
+    What was there already takes on what the change names, and the pin.
+    """
+    (proposal,) = prepared.proposals
+    until = max(proposal.said_at, fact.valid_from or fact.said_at)
+    await end(tx, scope, fact.id, proposal.id, at=now(tx), until=until)
+    outcome = await commit(tx, core, scope, prepared, by=by)
+    successor = (*outcome.added, *outcome.confirmed)[0]
+    if successor != proposal.id:
+        await _point_to(tx, scope, fact.id, successor)
+    tx.add(to_verdict(scope, Ruling(fact.id, successor, _BY_HAND, "person")))
+    await record_events(tx, scope, [(fact.id, "superseded")], by)
+    await drop_frozen(tx, person)
+    kept = await tx.get(Fact, (scope.tenant_id, scope.user_id, successor), populate_existing=True)
+    if kept is None:
+        raise RuntimeError("a fact under the user's lock stays")
+    if successor != proposal.id:
+        pin = {"pinned": True} if proposal.pinned else {}
+        await _change_in_place(tx, scope, person, kept, {**pin, **change.fields}, by)
+    return kept, {**outcome.counts, "facts_superseded": len(outcome.superseded) + 1}
 
 
 async def _log_correction(

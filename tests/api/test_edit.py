@@ -94,6 +94,17 @@ async def test_a_long_history_is_read_in_as_many_statements_as_a_short_one(alice
     assert len(set(costs)) == 1, costs
 
 
+async def test_a_correction_to_what_is_there_already_takes_pin_and_fields_along(alice: Caller):
+    there = await _add(alice, "Uses Kafka daily.")
+    wrong = await _add(alice, "Uses Redis daily.", pinned=True)
+
+    answer = await _patch(alice, wrong, {"text": "Uses Kafka daily.", "metadata": {"team": "data"}})
+
+    [live] = await alice.facts()
+    assert answer.json() == live
+    assert (live["id"], live["pinned"], live["metadata"]) == (there["id"], True, {"team": "data"})
+
+
 async def test_the_same_text_is_no_correction(alice: Caller):
     fact = await _add(alice, "Prefers window seats.")
 
