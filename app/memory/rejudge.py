@@ -20,7 +20,7 @@ from app.memory.policy import policy_of
 from app.memory.reconcile import Known, Plan, Proposal, Ruling, plan
 from app.memory.usage import count, over_budget, spend, spent
 from app.memory.users import drop_frozen, lock_user
-from app.memory.write import Prepared, end, record_events, to_verdict
+from app.memory.write import Prepared, end, expiry_said_again, record_events, to_verdict
 from app.models import Evidence, Fact, FactVerdict
 from app.rules import RulesJudge
 from app.telemetry import logger
@@ -205,6 +205,7 @@ async def merge(tx: AsyncSession, scope: Scope, proposal: Proposal, older: UUID,
             confirmations=Fact.confirmations + gone + 1,
             last_confirmed_at=func.greatest(Fact.last_confirmed_at, proposal.said_at),
             pinned=Fact.pinned | literal(proposal.pinned),
+            expires_at=expiry_said_again(at, proposal.expires_at),
         )
     )
     await end(tx, scope, proposal.id, older, at=at, until=at)

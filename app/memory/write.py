@@ -190,12 +190,14 @@ async def _confirm(tx: AsyncSession, scope: Scope, fact_id: UUID, proposal: Prop
         .values(
             last_confirmed_at=func.greatest(Fact.last_confirmed_at, proposal.said_at),
             confirmations=Fact.confirmations + 1,
-            # Said again after it had expired, it holds again, as long as the newer words say.
-            expires_at=case(
-                (Fact.expires_at <= now(tx), proposal.expires_at), else_=Fact.expires_at
-            ),
+            expires_at=expiry_said_again(now(tx), proposal.expires_at),
         )
     )
+
+
+def expiry_said_again(at: datetime, said: datetime | None) -> Any:
+    """Give a fact's end once it is said again: one that had expired holds as newer words say."""
+    return case((Fact.expires_at <= at, said), else_=Fact.expires_at)
 
 
 def _fact(scope: Scope, fact_id: UUID) -> Any:

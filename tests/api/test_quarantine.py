@@ -126,6 +126,20 @@ async def test_releasing_what_is_live_already_leaves_one(alice: Caller):
     assert await alice.texts() == ["Uses Redis."]
 
 
+async def test_what_is_released_into_a_fact_past_its_time_holds_again(alice: Caller):
+    fact = {"text": "Uses Redis.", "kind": "preference"}
+    await alice.post("/facts", fact)
+    await alice.call("POST", "/v1/quarantine", json={"source": "api"})
+    ended = await alice.post("/facts", {**fact, "expires_at": "2026-01-01T00:00:00Z"})
+    assert ended.json()["fact"]["status"] == "expired"
+    [held] = await _held(alice)
+
+    released = await _release(alice, held)
+
+    assert (released.json()["status"], released.json()["expires_at"]) == ("live", None)
+    assert await alice.texts() == ["Uses Redis."]
+
+
 async def test_reject_erases_for_good(alice: Caller):
     await alice.post("/facts", {"text": POISON, "kind": "constraint"})
     [held] = await _held(alice)
