@@ -6,6 +6,8 @@ who is asked about again costs the database one row.
 """
 
 import asyncio
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -86,22 +88,22 @@ class Mirror:
     pinned: Sequence[bool]
     guard_versions: Sequence[int]
     created_at: Sequence[int]
-    last_confirmed_at: NDArray[np.int64]
-    confirmations: NDArray[np.int32]
+    last_confirmed_at: Sequence[int]
+    confirmations: Sequence[int]
     standing: Sequence[int]
     """Places of the facts that are always on, in their order of print."""
-    is_standing: NDArray[np.bool_]
-    is_printed: NDArray[np.bool_]
+    standing_set: frozenset[int]
+    printed: frozenset[int]
     """Of those the ones that fit into their tier."""
     spare: int
     """How many more to look at than fit into a tier: some that an older guard let in are unfit."""
-    has_vector: NDArray[np.intp]
+    with_vector: Sequence[int]
     """Places of the facts that have a vector."""
     vectors: NDArray[np.float16]
     """One row for each of those."""
-    words: NDArray[np.int64]
+    words: "array[int]"
     """Hashes of all words of all facts, in order, beside the place of the fact that has it."""
-    owners: NDArray[np.int32]
+    owners: "array[int]"
     _rows: dict[tuple[Tier, int], Row] = field(default_factory=dict)
     _stable: tuple["Mirror", Stable] | None = None
 
@@ -112,8 +114,8 @@ class Mirror:
     @property
     def size(self) -> int:
         """Estimate the bytes in memory."""
-        per_fact = sum(len(text) + 260 for text in self.texts)
-        return 12_000 + per_fact + self.vectors.nbytes + self.words.nbytes + self.owners.nbytes
+        per_fact = sum(len(text) + 300 for text in self.texts)
+        return 12_000 + per_fact + self.vectors.nbytes + 12 * len(self.words)
 
     def row(self, tier: Tier, place: int) -> Row:
         """Give a fact as a row of a tier."""
@@ -127,7 +129,7 @@ class Mirror:
                 self.pinned[place],
                 self.created_at[place],
                 self.guard_versions[place],
-                tier == "always_on" or (tier == "similarity" and bool(self.is_standing[place])),
+                tier != "organization" and place in self.standing_set,
             )
         return row
 
@@ -148,25 +150,30 @@ class Mirror:
             self._stable = shared, choose_stable(rows, counts)
         return self._stable[1]
 
-    def likeness(self, vectors: NDArray[np.float16]) -> NDArray[np.float64]:
+    def likeness(self, vectors: NDArray[np.float16]) -> list[float]:
         """Give each fact's cosine with the nearest of the vectors; -2 for one without a vector.
 
         Every fact is compared by itself, so a score doesn't depend on its neighbours.
         """
-        found = np.full(len(self), -2.0)
-        if len(vectors) and len(self.vectors):
-            distances = np.asarray(numkong.cdist(vectors, self.vectors, "angular"))
-            found[self.has_vector] = 1 - distances.min(axis=0)
+        if not len(vectors) or not len(self.vectors):
+            return [-2.0] * len(self)
+        distances = np.asarray(numkong.cdist(vectors, self.vectors, "angular"))
+        near: list[float] = (1 - distances.min(axis=0)).tolist()
+        if len(near) == len(self):
+            return near
+        found = [-2.0] * len(self)
+        for place, likeness in zip(self.with_vector, near, strict=True):
+            found[place] = likeness
         return found
 
-    def common_words(self, wanted: NDArray[np.int64]) -> NDArray[np.intp]:
-        """Count how many of these different words, by their hashes, each fact has."""
-        starts = self.words.searchsorted(wanted, "left").tolist()
-        ends = self.words.searchsorted(wanted, "right").tolist()
-        hits = [self.owners[a:b] for a, b in zip(starts, ends, strict=True) if a < b]
-        if not hits:
-            return np.zeros(len(self), np.intp)
-        return np.bincount(np.concatenate(hits), minlength=len(self))
+    def common_words(self, wanted: Iterable[int]) -> dict[int, int]:
+        """Count how many of these different words, by their hashes, the facts with any have."""
+        counts: dict[int, int] = {}
+        for word in wanted:
+            start = bisect_left(self.words, word)
+            for place in self.owners[start : bisect_right(self.words, word, start)]:
+                counts[place] = counts.get(place, 0) + 1
+        return counts
 
 
 def newer_than(
@@ -246,11 +253,9 @@ def _mirror(rows: Sequence[trip.Row]) -> Mirror:
     known = sorted((row[2:] for row in rows if row[2] is not None), key=_AGE)
     (ids, texts, kinds, pinned, of_model, guards, created, confirmed, expires, confirmations,
      names, vectors, words) = zip(*known, strict=True) if known else ((),) * 13  # fmt: skip
-    order = np.fromiter(map(_rank, kinds, pinned, of_model), np.int8, len(known))
-    is_standing = order < _NEVER_ON
-    standing = [place for place in order.argsort(kind="stable").tolist() if is_standing[place]]
-    is_printed = np.zeros(len(known), np.bool_)
-    is_printed[standing[: CAPS["always_on"]]] = True
+    ranks = list(map(_rank, kinds, pinned, of_model))
+    always = [place for place, rank in enumerate(ranks) if rank < _NEVER_ON]
+    standing = sorted(always, key=ranks.__getitem__)
     hashes, owners = _index(words)
     return Mirror(
         revision=revision,
@@ -262,14 +267,14 @@ def _mirror(rows: Sequence[trip.Row]) -> Mirror:
         kinds=kinds,
         pinned=pinned,
         guard_versions=guards,
-        created_at=_times(created).tolist(),
+        created_at=_times(created),
         last_confirmed_at=_times(confirmed),
-        confirmations=np.array(confirmations, np.int32),
+        confirmations=confirmations,
         standing=standing,
-        is_standing=is_standing,
-        is_printed=is_printed,
+        standing_set=frozenset(standing),
+        printed=frozenset(standing[: CAPS["always_on"]]),
         spare=min(sum(version < guard.VERSION for version in guards), MOST_SPARE),
-        has_vector=np.flatnonzero([vector is not None for vector in vectors]),
+        with_vector=[place for place, vector in enumerate(vectors) if vector is not None],
         vectors=_vectors([vector for vector in vectors if vector is not None]),
         words=hashes,
         owners=owners,
@@ -288,8 +293,9 @@ def _rank(kind: Kind, pinned: bool, of_model: bool) -> int:  # noqa: FBT001 - co
     return 0 if pinned else 1 if kind == "constraint" else 2
 
 
-def _times(sent: Iterable[bytes]) -> NDArray[np.int64]:
-    return np.frombuffer(b"".join(sent), ">i8").astype(np.int64)
+def _times(sent: Iterable[bytes]) -> list[int]:
+    times: list[int] = np.frombuffer(b"".join(sent), ">i8").tolist()
+    return times
 
 
 def _vectors(sent: Sequence[bytes]) -> NDArray[np.float16]:
@@ -300,12 +306,12 @@ def _vectors(sent: Sequence[bytes]) -> NDArray[np.float16]:
     return numbers.astype(np.int16).view(np.float16)
 
 
-def _index(words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _index(words: Sequence[str]) -> tuple["array[int]", "array[int]"]:
     own = [found.split() for found in words]
     hashes = np.array([hash(word) for found in own for word in found], np.int64)
     owners = np.repeat(np.arange(len(own), dtype=np.int32), [len(found) for found in own])
-    order = np.argsort(hashes, kind="stable")
-    return hashes[order], owners[order]
+    order = hashes.argsort(kind="stable")
+    return array("q", hashes[order].tobytes()), array("i", owners[order].tobytes())
 
 
 EMPTY: Final = _mirror([(0, "", *(None,) * 13)])

@@ -5,6 +5,7 @@ leaves that to Postgres. Both follow one rule, and both are exact: a person has 
 and an approximate index filtered to one person gives back too few.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -84,14 +85,14 @@ class Asked(NamedTuple):
 
     vectors: NDArray[np.float16]
     """One row for the message and each of its sentences; none where there is no embedding."""
-    words: NDArray[np.int64]
+    words: Sequence[int]
     """Hashes of its different words."""
 
 
 def asked(vectors: Sequence[Vector], message: str) -> Asked:
     """Give a message as `similar` takes it; vectors rounded as Postgres keeps those of facts."""
     halves = np.array(vectors, np.float16) if vectors else np.empty((0, 0), np.float16)
-    return Asked(halves, np.array([hash(word) for word in distinct_words(message)], np.int64))
+    return Asked(halves, [hash(word) for word in distinct_words(message)])
 
 
 def similar(facts: Mirror, message: Asked, floor: float) -> Similar:
@@ -99,38 +100,38 @@ def similar(facts: Mirror, message: Asked, floor: float) -> Similar:
 
     Facts that overflowed the always-on tier belong to that one, even where the message finds them.
     """
-    places, scores = _matches(facts, message, floor)
-    best = (-scores).argsort(kind="stable")[: CAPS["similarity"] + facts.spare]
-    rows = [facts.row("similarity", place) for place in places[best].tolist()]
+    scores = _scores(facts, message, floor)
+    best = sorted(scores, key=lambda place: -scores[place])[: CAPS["similarity"] + facts.spare]
+    rows = [facts.row("similarity", place) for place in best]
     return Similar(
         rows,
-        dict(zip([row.id for row in rows], scores[best].tolist(), strict=True)),
-        len(places) - int(facts.is_standing[places].sum()),
+        {row.id: scores[place] for row, place in zip(rows, best, strict=True)},
+        len(scores) - len(scores.keys() & facts.standing_set),
     )
 
 
-def _matches(
-    facts: Mirror, message: Asked, floor: float
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-    """Give the places of the facts that match, by age, and score them as `FUSED` does."""
+def _scores(facts: Mirror, message: Asked, floor: float) -> dict[int, float]:
+    """Give the facts that match by their places, in order of age, each with its score in `FUSED`.
+
+    In plain Python: few facts match, and a call into numpy takes longer than one of them.
+    """
     near = facts.likeness(message.vectors)
     common = facts.common_words(message.words)
-    places = (((near >= floor) | (common > 0)) & ~facts.is_printed).nonzero()[0]
-    distance, common = -near[places], common[places]
-    reciprocal = 1 / np.arange(11, 11 + len(places))
-    nearness, wording = np.empty((2, len(places)))
-    nearness[distance.argsort(kind="stable")] = reciprocal
-    wording[np.lexsort((distance, -common))] = reciprocal
-    score = (
-        nearness * (distance <= -floor)
-        + wording * (common > 0)
-        + 0.004 * _percent_rank(facts.last_confirmed_at[places])
-        + 0.002 * _percent_rank(facts.confirmations[places])
-    )
-    return places, score
-
-
-def _percent_rank(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Give the share of the others that are less, as SQL's `percent_rank()` does."""
-    less = np.sort(values).searchsorted(values, "left")
-    return less / max(len(values) - 1, 1)
+    matched = {place for place, likeness in enumerate(near) if likeness >= floor}
+    places = sorted((matched | common.keys()) - facts.printed)
+    by_nearness = sorted(places, key=lambda place: -near[place])
+    by_wording = sorted(by_nearness, key=lambda place: -common.get(place, 0))
+    scores = dict.fromkeys(places, 0.0)
+    for rank, place in enumerate(by_nearness, 1):
+        if place in matched:
+            scores[place] = 1 / (10 + rank)
+    for rank, place in enumerate(by_wording, 1):
+        if place in common:
+            scores[place] += 1 / (10 + rank)
+    for weight, values in ((0.004, facts.last_confirmed_at), (0.002, facts.confirmations)):
+        in_order = sorted([values[place] for place in places])
+        for place in places:
+            # The share of the others that are less, as SQL's `percent_rank()` does.
+            less = bisect_left(in_order, values[place]) / max(len(places) - 1, 1)
+            scores[place] += weight * less
+    return scores
