@@ -186,10 +186,10 @@ def newer_than(
         "user_id": scope.user_id,
         "model": model,
         "previous": previous,
-        "known": own.revision if own else -1,
-        "until": own.until if own else "infinity",
-        "shared": shared.revision if shared else -1,
-        "shared_until": shared.until if shared else "infinity",
+        "known": -1 if own is None else own.revision,
+        "until": "infinity" if own is None else own.until,
+        "shared": -1 if shared is None else shared.revision,
+        "shared_until": "infinity" if shared is None else shared.until,
     }
 
 
@@ -208,14 +208,14 @@ class Mirrors:
         self, scope: Scope, newer: Sequence[trip.Row], own: Mirror | None, shared: Mirror | None
     ) -> tuple[Mirror, Mirror]:
         """Keep what the answer to `newer_than` says; give the user's and the organization's."""
-        if not newer:
-            return own or EMPTY, shared or EMPTY
         of_user = [row[1:] for row in newer if not row[0]]
         of_all = [row[1:] for row in newer if row[0]]
-        return (
-            await self._learn(scope.user_id, of_user) if of_user else own or EMPTY,
-            await self._learn(scope.tenant_id, of_all) if of_all else shared or EMPTY,
-        )
+        if of_user:
+            own = await self._learn(scope.user_id, of_user)
+        if of_all:
+            shared = await self._learn(scope.tenant_id, of_all)
+        # One without facts is known too, and is falsy.
+        return EMPTY if own is None else own, EMPTY if shared is None else shared
 
     async def _learn(self, user_id: UUID, rows: Sequence[trip.Row]) -> Mirror:
         is_large = len(rows) > _MANY

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 
 from app.memory.mirror import Mirror, Mirrors
-from app.memory.recall import Question, recall
+from app.memory.recall import Question, find_person, recall
 from tests.planting import Planted, embedded, plant
 from tests.world import Caller
 
@@ -74,6 +74,28 @@ async def test_facts_that_did_not_change_are_not_read_again(alice: Caller):
 
     assert first is not None
     assert held(alice) is first
+
+
+async def test_that_there_is_nothing_is_known_too(alice: Caller):
+    plant(alice)
+    plant(alice, owner=alice.tenant_id)
+    core = replace(alice.world.core, mirrors=Mirrors(2**20))
+    ids = await find_person(core, alice.tenant_id, alice.user), alice.tenant_id
+    assert ids[0] is not None
+
+    async def nothing() -> list[Mirror | None]:
+        await recall(core, alice.tenant_id, alice.user, Question("tea"))
+        return [core.mirrors.known(id_, MODEL) for id_ in ids if id_]
+
+    first, again = await nothing(), await nothing()
+    assert None not in first
+    assert all(one is other for one, other in zip(first, again, strict=True))
+
+    plant(alice, Planted("Likes tea."))
+    plant(alice, Planted("We deploy on Fridays.", "constraint"), owner=alice.tenant_id)
+    (_, _, block) = await blocks(alice, core.mirrors)
+    assert "Fridays" in block
+    assert "Likes tea." in (await blocks(alice, core.mirrors))[0]
 
 
 async def test_a_fact_that_expires_in_memory_is_recalled_no_more(alice: Caller):
