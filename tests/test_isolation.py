@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import re
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -250,6 +251,34 @@ async def narrow(world: World):
     )
     async with World.open(tight, world.urls) as opened:
         yield opened
+
+
+async def test_what_is_kept_in_memory_of_one_user_is_nobody_elses(alice: Caller, other: Caller):
+    """Users of one id in two tenants, two users of one tenant, one question, one session id."""
+    people = [alice, other, alice.of("bob")]
+    for number, person in enumerate(people):
+        text = f"Hides the spare key under pot {CANARY}{number}."
+        await person.post("/facts", {"text": text, "kind": "preference"})
+    await other.call(
+        "POST",
+        "/v1/organization/facts",
+        json={"text": f"We bake {CANARY}9.", "kind": "constraint"},
+    )
+    own = [{f"{CANARY}0"}, {f"{CANARY}1", f"{CANARY}9"}, {f"{CANARY}2"}]
+
+    async def seen(person: Caller, **params: str) -> set[str]:
+        query = f"Who hides the spare key under pot {CANARY}2?"
+        answer = await person.get("/memory", params={"query": query, **params})
+        assert answer.headers["cache-control"] == "private, no-store"
+        return set(re.findall(rf"{CANARY}\d", answer.text))
+
+    for _ in range(3):  # nothing is known, then all of it
+        for person, expected in zip(people, own, strict=True):
+            assert await seen(person) == expected
+            assert await seen(person, session="one") == expected
+    for person in people:
+        exported = await person.get("/export")
+        assert exported.headers["cache-control"] == "private, no-store"
 
 
 async def test_a_connection_forgets_its_tenant_under_cancelled_and_failing_requests(

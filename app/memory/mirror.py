@@ -31,9 +31,10 @@ LIVE: Final = f"{models.LIVE} and (expires_at is null or expires_at > now())"
 KEPT_FOR: Final = 60
 """Seconds: an operator's change by hand, which moves no revision, is seen after that."""
 
-MOST_FACTS: Final = 20_000
+MOST_FACTS: Final = 10_000
 """Of a person with more, which only an import or a program can bring about, the always-on ones and
-the newest are ranked: reading all of them would take longer than a recall may."""
+the newest are ranked: reading all of them would take longer than a recall may, and they would not
+fit into what a process keeps by default."""
 
 MOST_SPARE: Final = 20
 
@@ -61,7 +62,8 @@ cross join lateral (
 left join lateral (
   select * from memory_fact m
   where m.tenant_id = u.tenant_id and m.user_id = u.user_id and {LIVE}
-  order by pinned or kind in ('constraint', 'profile') desc, created_at desc, id
+  order by pinned desc, kind = 'constraint' desc, kind = 'profile' desc,
+    case when pinned or kind in ('constraint', 'profile') then created_at end, created_at desc, id
   limit {MOST_FACTS}
 ) as f on true
 where u.tenant_id = %(tenant)s and u.user_id in (%(user_id)s, %(tenant)s)
@@ -193,10 +195,10 @@ def newer_than(
         "user_id": scope.user_id,
         "model": model,
         "previous": previous,
-        "known": own.revision if own else -1,
-        "until": own.until if own else "infinity",
-        "shared": shared.revision if shared else -1,
-        "shared_until": shared.until if shared else "infinity",
+        "known": -1 if own is None else own.revision,
+        "until": "infinity" if own is None else own.until,
+        "shared": -1 if shared is None else shared.revision,
+        "shared_until": "infinity" if shared is None else shared.until,
     }
 
 
@@ -205,6 +207,7 @@ class Mirrors:
 
     def __init__(self, most_bytes: int) -> None:
         self._kept: TTLCache[UUID, Mirror] = TTLCache(most_bytes, KEPT_FOR, getsizeof=_size)
+        self._timer: asyncio.TimerHandle | None = None
 
     def known(self, user_id: UUID, model: str, previous: str | None = None) -> Mirror | None:
         """Give a user's facts as they were last read here, with vectors of one of the two."""
@@ -215,20 +218,22 @@ class Mirrors:
         self, scope: Scope, newer: Sequence[trip.Row], own: Mirror | None, shared: Mirror | None
     ) -> tuple[Mirror, Mirror]:
         """Keep what the answer to `newer_than` says; give the user's and the organization's."""
-        if not newer:
-            return own or EMPTY, shared or EMPTY
         of_user = [row[1:] for row in newer if not row[0]]
         of_all = [row[1:] for row in newer if row[0]]
-        return (
-            await self._learn(scope.user_id, of_user) if of_user else own or EMPTY,
-            await self._learn(scope.tenant_id, of_all) if of_all else shared or EMPTY,
-        )
+        if of_user:
+            own = await self._learn(scope.user_id, of_user)
+        if of_all:
+            shared = await self._learn(scope.tenant_id, of_all)
+        # One without facts is known too, and is falsy.
+        return EMPTY if own is None else own, EMPTY if shared is None else shared
 
     async def _learn(self, user_id: UUID, rows: Sequence[trip.Row]) -> Mirror:
         is_large = len(rows) > _MANY
         mirror = await asyncio.to_thread(_mirror, rows) if is_large else _mirror(rows)
         if mirror.size <= self._kept.maxsize:
             self._kept[user_id] = mirror
+            if self._timer is None:
+                self._expire_later()
         return mirror
 
     def drop(self, user_id: UUID) -> None:
@@ -242,6 +247,15 @@ class Mirrors:
     def expire(self) -> None:
         """Let go of what is past its time, though nobody asks."""
         self._kept.expire()
+
+    def _expire_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(KEPT_FOR / 10, self._look)
+
+    def _look(self) -> None:
+        self.expire()
+        self._timer = None
+        if self._kept:
+            self._expire_later()
 
 
 def _size(mirror: Mirror) -> int:

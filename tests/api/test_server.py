@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -129,6 +130,37 @@ async def test_head_sends_no_body(wire: Wire, alice: Caller):
     answer = await wire.send(_request("HEAD /v1/users/a/settings HTTP/1.1", _key(alice)))
     assert (answer.status, answer.body) == (200, b"")
     assert int(answer.headers["content-length"]) > 0
+
+
+async def test_recalls_in_one_go_on_one_connection_are_answered_in_order(wire: Wire, alice: Caller):
+    text = 'HTTP/1.1 200 OK is how 100% of <our> \\ "answers" begin 🦊.'
+    await alice.post("/facts", {"text": text, "kind": "constraint"})
+    key, path = _key(alice), f"{alice.base}/memory?query=HTTP"
+    first = await wire.send(_request(f"GET {path} HTTP/1.1", key))
+    block = json.loads(first.body)["block"]
+    assert "HTTP/1.1 200 OK is how 100% of &lt;our&gt;" in block
+    etag = f"If-None-Match: {first.headers['etag']}"
+    reader, writer = await asyncio.open_connection("127.0.0.1", wire.port)
+    writer.write(
+        _request(f"HEAD {path} HTTP/1.1", key)
+        + _request(f"GET {path} HTTP/1.1", key, etag)
+        + _request(f"GET {path} HTTP/1.1", key, "Accept: text/plain")
+        + _request(f"GET {path}&token_budget=1 HTTP/1.1", key)
+        + _request(f"GET {path} HTTP/1.1", key, "Connection: close")
+    )
+    answers = []
+    async with asyncio.timeout(20):
+        for has_body in (False, False, True, True, True):
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            length = re.search(r"content-length: (\d+)", head) if has_body else None
+            body = await reader.readexactly(int(length[1]) if length else 0)
+            answers.append((int(head.split(" ")[1]), body))
+        assert await reader.read() == b""
+    writer.close()
+
+    assert answers[:3] == [(200, b""), (304, b""), (200, block.encode())]
+    assert answers[3][0] == 422
+    assert json.loads(answers[4][1])["block"] == block
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,17 @@
 """What a process holds in memory of a person is never older than what the database says."""
 
+import asyncio
+import gc
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import psycopg
+import pytest
 
-from app.memory.mirror import Mirror, Mirrors
-from app.memory.recall import Question, recall
+from app.memory import mirror
+from app.memory.mirror import EMPTY, MOST_FACTS, Mirror, Mirrors
+from app.memory.recall import Question, find_person, recall
+from app.settings import Settings
 from tests.planting import Planted, embedded, plant
 from tests.world import Caller
 
@@ -76,6 +81,28 @@ async def test_facts_that_did_not_change_are_not_read_again(alice: Caller):
     assert held(alice) is first
 
 
+async def test_that_there_is_nothing_is_known_too(alice: Caller):
+    plant(alice)
+    plant(alice, owner=alice.tenant_id)
+    core = replace(alice.world.core, mirrors=Mirrors(2**20))
+    ids = await find_person(core, alice.tenant_id, alice.user), alice.tenant_id
+    assert ids[0] is not None
+
+    async def nothing() -> list[Mirror | None]:
+        await recall(core, alice.tenant_id, alice.user, Question("tea"))
+        return [core.mirrors.known(id_, MODEL) for id_ in ids if id_]
+
+    first, again = await nothing(), await nothing()
+    assert None not in first
+    assert all(one is other for one, other in zip(first, again, strict=True))
+
+    plant(alice, Planted("Likes tea."))
+    plant(alice, Planted("We deploy on Fridays.", "constraint"), owner=alice.tenant_id)
+    (_, _, block) = await blocks(alice, core.mirrors)
+    assert "Fridays" in block
+    assert "Likes tea." in (await blocks(alice, core.mirrors))[0]
+
+
 async def test_a_fact_that_expires_in_memory_is_recalled_no_more(alice: Caller):
     soon = datetime.now(UTC) + timedelta(seconds=1.5)
     plant(alice, Planted("Likes tea."), Planted("Wants tea today.", "goal", expires_at=soon))
@@ -86,6 +113,64 @@ async def test_a_fact_that_expires_in_memory_is_recalled_no_more(alice: Caller):
 
     assert "Wants tea today." not in await alice.block("tea")
     assert held(alice) is not first
+
+
+async def test_nobody_is_held_for_long_by_a_process_that_is_not_asked_any_more(
+    alice: Caller, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(mirror, "KEPT_FOR", 0.4)
+    plant(alice, Planted("Likes zqx771."))
+    mirrors = Mirrors(2**20)
+    await blocks(alice, mirrors)
+
+    def is_held() -> bool:
+        return any(
+            isinstance(it, Mirror) and "Likes zqx771." in it.texts for it in gc.get_objects()
+        )
+
+    assert is_held()
+    await asyncio.sleep(1)
+    assert not is_held()
+    assert await blocks(alice, mirrors) == await blocks(alice, Mirrors(0))  # and is not lost
+    assert is_held()
+    await asyncio.sleep(1)
+    assert not is_held()
+
+
+async def test_of_more_facts_than_are_read_the_always_on_ones_are_what_they_would_be(alice: Caller):
+    plant(
+        alice,
+        Planted("Rule of old.", "constraint", age=1),
+        Planted("Likes tea.", age=2),
+        Planted("Answer in Romanian.", "goal", age=3, pinned=True),
+    )
+    alice.world.execute(
+        "insert into memory_fact (tenant_id, user_id, id, fingerprint, text, kind, subject, words,"
+        " source, guard_version, said_at, created_at, last_confirmed_at)"
+        " select tenant_id, user_id, gen_random_uuid(), sha256(n::text::bytea), 'Rule ' || n,"
+        " case when n %% 2 = 0 then 'constraint' else 'profile' end, subject, words, source,"
+        " guard_version, said_at, created_at + n * interval '1 minute', last_confirmed_at"
+        " from memory_fact, generate_series(2, %s) n where tenant_id = %s and kind = 'constraint'",
+        MOST_FACTS + 10,
+        alice.tenant_id,
+    )
+    shown = [line for line in (await alice.block()).splitlines() if line.startswith("- ")]
+
+    assert shown == [
+        *("- Answer in Romanian.", "- Rule of old."),
+        *(f"- Rule {n}" for n in range(2, 22, 2)),
+    ]
+
+
+async def test_as_many_facts_as_are_read_are_kept_by_default(alice: Caller):
+    [fact] = await embedded(alice, Planted("Likes tea."))
+    plant(alice, fact)
+    await alice.block()
+    one, none = held(alice), EMPTY.size
+    assert one is not None
+
+    most = Settings.model_fields["recall_cache"].default * 2**20
+    assert none + MOST_FACTS * (one.size - none) <= most
 
 
 async def test_what_does_not_fit_is_recalled_all_the_same(alice: Caller):
