@@ -38,8 +38,8 @@ fit into what a process keeps by default."""
 
 MOST_SPARE: Final = 20
 
-_MANY: Final = 1_000
-"""Facts of which a mirror is built on a thread: others would wait for a tenth of a second."""
+MANY: Final = 1_000
+"""More facts are read and ranked on a thread: others would wait for a tenth of a second."""
 
 # In the one trip of a recall, so it must answer "nothing new" without touching a fact. Columns are
 # sent as the bytes that they are kept as. Who has no facts has one row of nulls. Vectors come
@@ -228,7 +228,7 @@ class Mirrors:
         return EMPTY if own is None else own, EMPTY if shared is None else shared
 
     async def _learn(self, user_id: UUID, rows: Sequence[trip.Row]) -> Mirror:
-        is_large = len(rows) > _MANY
+        is_large = len(rows) > MANY
         mirror = await asyncio.to_thread(_mirror, rows) if is_large else _mirror(rows)
         if mirror.size <= self._kept.maxsize:
             self._kept[user_id] = mirror

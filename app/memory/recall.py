@@ -169,7 +169,7 @@ async def _answer(core: Core, scope: Scope, question: Question) -> Recall | None
     with _stage("embed"):
         asked, degraded = await _asked(core, embedder, question.query, facts)
     with _stage("rank"):
-        found = ranking.similar(facts, asked, embedder.recall_floor) if asked else Similar()
+        found = await _found(facts, asked, embedder.recall_floor)
         chosen = select(facts.stable(shared), found, question.token_budget)
         answer = Recall(
             Lasting.of(chosen),
@@ -243,6 +243,14 @@ async def _asked(
     if asked is not None and search.degraded is None:
         core.asked[digest] = asked
     return asked, search.degraded
+
+
+async def _found(facts: Mirror, asked: Asked | None, floor: float) -> Similar:
+    if asked is None:
+        return Similar()
+    if len(facts) > MANY:
+        return await asyncio.to_thread(ranking.similar, facts, asked, floor)
+    return ranking.similar(facts, asked, floor)
 
 
 async def embed(core: Core, embedder: Embedder, query: str, name: str | None) -> Search:
