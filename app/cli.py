@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, NoReturn
 from uuid import UUID
 
+import psycopg
 import typer
+from psycopg_pool import PoolTimeout
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
@@ -60,6 +62,8 @@ def main() -> None:
         app()
     except (UsermemError, EmbeddedError) as error:
         _fail(str(error))
+    except (psycopg.OperationalError, PoolTimeout):
+        _fail("The database does not answer. Is it up, and is its URL right?")
     except ValidationError as error:
         names = sorted({str(item["loc"][0]) for item in error.errors() if item["loc"]})
         problems = "; ".join(str(item["msg"]) for item in error.errors())
@@ -74,7 +78,7 @@ def _fail(message: str) -> NoReturn:
 @app.command()
 def serve(
     host: str = "127.0.0.1",
-    port: int = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
     data_dir: DataDir = None,
     worker: Annotated[bool, typer.Option(help="Run a worker inside.")] = True,
 ) -> None:
@@ -216,7 +220,9 @@ def create_key(
         bound_to = _user_id(user) if user is not None else None
     except (ValueError, PydanticCustomError) as error:
         raise typer.BadParameter(str(error)) from None
-    wanted = tuple(scope.strip() for scope in scopes.split(","))
+    if span == timedelta(0):
+        raise typer.BadParameter("a key lives for a second at least")
+    wanted = tuple(dict.fromkeys(scope.strip() for scope in scopes.split(",")))
     settings = _settings(data_dir)
     with database(settings) as address:
         key = asyncio.run(_create_key(address.owner_url, tenant, wanted, bound_to, span))
