@@ -88,9 +88,7 @@ def serve(
 
     settings = _settings(data_dir)
     settings.public_url = settings.public_url or f"http://{host}:{port}"
-    for number in (signal.SIGTERM, signal.SIGINT):
-        # uvicorn raises the signal again once it has shut down: then the database must stop too.
-        signal.signal(number, lambda *_: sys.exit(0))
+    _end_when_told()  # uvicorn raises the signal again once it has shut down
     with _listen(host, port) as door, database(settings) as address:
         _prepare(settings, address)
         served = create_app(settings, address.service_url, with_worker=worker)
@@ -101,6 +99,12 @@ def serve(
         server.run(sockets=[door])
     if not server.started:
         sys.exit(1)
+
+
+def _end_when_told() -> None:
+    """End by the signals that ask for it with what is open closed, also as a container's first."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -118,6 +122,7 @@ def worker(
 ) -> None:
     """Work on sessions alone, beside an API that runs elsewhere."""
     settings = _settings(data_dir)
+    _end_when_told()
     with database(settings) as address:
         _prepare(settings, address)
         asyncio.run(

@@ -1,10 +1,14 @@
 """What an operator reads who gives a command a wrong value, or no database."""
 
 import json
+import os
+import socket
+import subprocess
 
 import pytest
 
 from app import cli
+from tests.fleet import USERMEM
 from tests.serving import command
 from tests.world import Caller, Urls
 
@@ -34,6 +38,24 @@ def test_a_database_that_does_not_answer_is_one_plain_line(
     assert end.value.code == 1
     said = capsys.readouterr().err
     assert said == "usermem: The database does not answer. Is it up, and is its URL right?\n"
+
+
+@pytest.mark.parametrize("what", [["worker"], ["serve", "--port", "0"]])
+def test_a_process_that_still_waits_for_its_database_ends_when_told(what: list[str]):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        environment = {
+            **os.environ,
+            "USERMEM_DATABASE_URL": f"postgresql://a@127.0.0.1:{silent.getsockname()[1]}/a",
+            "USERMEM_SIGNING_KEY": "k" * 40,
+        }
+        process = subprocess.Popen([USERMEM, *what], env=environment, stderr=subprocess.DEVNULL)
+        try:
+            silent.accept()[0].close()
+            process.terminate()
+            assert process.wait(15) == 0
+        finally:
+            process.kill()
+            process.wait()
 
 
 async def test_a_port_that_is_none_is_a_wrong_option(urls: Urls, tmp_path):
