@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, NoReturn
 from uuid import UUID
 
+import psycopg
 import typer
+from psycopg_pool import PoolTimeout
 from pydantic import ValidationError
 from pydantic_core import PydanticCustomError
 
@@ -60,6 +62,8 @@ def main() -> None:
         app()
     except (UsermemError, EmbeddedError) as error:
         _fail(str(error))
+    except (psycopg.OperationalError, PoolTimeout):
+        _fail("The database does not answer. Is it up, and is its URL right?")
     except ValidationError as error:
         names = sorted({str(item["loc"][0]) for item in error.errors() if item["loc"]})
         problems = "; ".join(str(item["msg"]) for item in error.errors())
@@ -74,7 +78,7 @@ def _fail(message: str) -> NoReturn:
 @app.command()
 def serve(
     host: str = "127.0.0.1",
-    port: int = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8000,
     data_dir: DataDir = None,
     worker: Annotated[bool, typer.Option(help="Run a worker inside.")] = True,
 ) -> None:
@@ -84,9 +88,7 @@ def serve(
 
     settings = _settings(data_dir)
     settings.public_url = settings.public_url or f"http://{host}:{port}"
-    for number in (signal.SIGTERM, signal.SIGINT):
-        # uvicorn raises the signal again once it has shut down: then the database must stop too.
-        signal.signal(number, lambda *_: sys.exit(0))
+    _end_when_told()  # uvicorn raises the signal again once it has shut down
     with _listen(host, port) as door, database(settings) as address:
         _prepare(settings, address)
         served = create_app(settings, address.service_url, with_worker=worker)
@@ -97,6 +99,12 @@ def serve(
         server.run(sockets=[door])
     if not server.started:
         sys.exit(1)
+
+
+def _end_when_told() -> None:
+    """End by the signals that ask for it with what is open closed, also as a container's first."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -114,6 +122,7 @@ def worker(
 ) -> None:
     """Work on sessions alone, beside an API that runs elsewhere."""
     settings = _settings(data_dir)
+    _end_when_told()
     with database(settings) as address:
         _prepare(settings, address)
         asyncio.run(
@@ -216,7 +225,9 @@ def create_key(
         bound_to = _user_id(user) if user is not None else None
     except (ValueError, PydanticCustomError) as error:
         raise typer.BadParameter(str(error)) from None
-    wanted = tuple(scope.strip() for scope in scopes.split(","))
+    if span == timedelta(0):
+        raise typer.BadParameter("a key lives for a second at least")
+    wanted = tuple(dict.fromkeys(scope.strip() for scope in scopes.split(",")))
     settings = _settings(data_dir)
     with database(settings) as address:
         key = asyncio.run(_create_key(address.owner_url, tenant, wanted, bound_to, span))

@@ -179,7 +179,11 @@ class Database:
 
     async def open(self) -> None:
         """Open the raw pool; raises `psycopg_pool.PoolTimeout` when Postgres can't be reached."""
-        await self.pool.open(wait=True)
+        try:
+            await self.pool.open(wait=True)
+        except BaseException:
+            await self.pool.close()  # its tasks can't be cancelled, and the loop waits for them
+            raise
 
     def pool_apart(self, size: int, *, patience: float) -> Pool:
         """Give another raw pool, not open yet, whose connections wait so long for any answer.

@@ -2,7 +2,7 @@
 
 uvicorn bounds the pause between two requests alone. A body that comes too slowly is refused by the
 edge, which can say so; what is below is cut without a word. Nor does it bound what it reads of a
-head.
+head, and what is no HTTP it answers at once, before the requests that came earlier.
 """
 
 import asyncio
@@ -10,11 +10,14 @@ import gc
 import json
 import socket
 from collections.abc import Callable
+from contextlib import suppress
+from http import HTTPStatus
 from typing import Any, Final, cast
 from uuid import uuid4
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 HEAD_WITHIN: Final = 20.0
 """Seconds from a connection's start, or its last answer, to the end of the next request's head."""
@@ -72,7 +75,9 @@ class _OneWrite:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send bytes; those of a head a moment later, if nothing follows."""
+        """Send bytes; those of a head a moment later, if nothing follows; after the end, none."""
+        if self.is_closing():
+            return
         if self._head:
             data, self._head = self._head + data, b""
         elif data.startswith(b"HTTP/1.1 "):
@@ -93,8 +98,8 @@ class _OneWrite:
             self._leave()
 
     def _flush(self) -> None:
-        if self._head:
-            head, self._head = self._head, b""
+        head, self._head = self._head, b""
+        if head and not self._transport.is_closing():
             self._transport.write(head)
 
 
@@ -108,6 +113,8 @@ class PatientProtocol(HttpToolsProtocol):
     _is_request = False
     """In the middle of one: not all of it was read."""
     _is_head = False
+    _is_unreadable = False
+    """What comes is read no more; the requests before it are still answered."""
     _end: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
@@ -127,14 +134,15 @@ class PatientProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on, as long as it is worth it."""
-        if self.transport.is_closing():
+        if self._is_unreadable or self.transport.is_closing():
             return
         self._overhead += len(data)
         super().data_received(data)
-        if self._overhead > MOST_HEAD and not self.transport.is_closing():
-            if self in _waiting:
-                self.transport.write(_head_too_large())
-            self.transport.close()
+        if self._overhead > MOST_HEAD and not self._is_unreadable:
+            if self._is_body():
+                self.transport.close()
+            else:
+                self._refuse(431, "Head too large", "head_too_large")
 
     def on_message_begin(self) -> None:
         """Read a head."""
@@ -148,10 +156,10 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Leave the request to the edge."""
+        super().on_headers_complete()  # raises where there is no such address
         self._has_head()
         self._is_head = False
         self._overhead = 0
-        super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of the body, and allow for as much again around it."""
@@ -179,6 +187,25 @@ class PatientProtocol(HttpToolsProtocol):
         """Go on: it has read."""
         self._stop(self._reader)
         super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP."""
+        del msg
+        self._refuse(400, "Bad request", "malformed")
+
+    def _refuse(self, status: int, title: str, code: str) -> None:
+        """Answer what can't be read, in its turn and if it has no answer yet; then end."""
+        self._is_unreadable = True
+        latest: RequestResponseCycle | None = self.cycle
+        if latest and not latest.response_complete and not self._is_body():
+            latest.keep_alive = False
+            return
+        if not self._is_body() or not (self.pipeline or self.cycle.response_started):
+            self.transport.write(_refusal(status, title, code))
+        self.transport.close()
+
+    def _is_body(self) -> bool:
+        return self._is_request and not self._is_head
 
     def _leave(self) -> None:
         """End the connection; who is in the middle of a request may hear the answer first."""
@@ -213,21 +240,25 @@ class PatientProtocol(HttpToolsProtocol):
             timer.cancel()
 
 
-def _head_too_large() -> bytes:
-    code = "head_too_large"
+def _problem(status: int, title: str, code: str) -> bytes:
     problem = {
         "type": f"urn:usermem:problem:{code}",
-        "title": "Head too large",
-        "status": 431,
-        "detail": "The head of the request is too large.",
+        "title": title,
+        "status": status,
+        "detail": f"{title}.",
         "code": code,
         "request_id": uuid4().hex,
     }
-    body = json.dumps(problem).encode()
+    return json.dumps(problem).encode()
+
+
+def _refusal(status: int, title: str, code: str) -> bytes:
+    body = _problem(status, title, code)
     return (
-        b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+        b"HTTP/1.1 %d %b\r\n"
         b"Content-Type: application/problem+json\r\n"
-        b"Content-Length: %d\r\nConnection: close\r\n\r\n%b" % (len(body), body)
+        b"Content-Length: %d\r\nConnection: close\r\n\r\n%b"
+        % (status, HTTPStatus(status).phrase.encode(), len(body), body)
     )
 
 
@@ -245,10 +276,33 @@ class Server(uvicorn.Server):
         gc.set_threshold(GARBAGE_AFTER)
 
 
-def configuration(app: Any, host: str, port: int, **more: Any) -> uvicorn.Config:
+def _to_its_end(app: ASGIApp) -> ASGIApp:
+    """Let who is still waited for when the process must end hear that it does, and no 500."""
+
+    async def served(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:
+            if scope["type"] != "http":
+                raise
+            body = _problem(503, "Service unavailable", "unavailable")
+            headers = [
+                (b"content-type", b"application/problem+json"),
+                (b"content-length", b"%d" % len(body)),
+                (b"retry-after", b"1"),
+                (b"connection", b"close"),
+            ]
+            with suppress(RuntimeError):  # the answer had begun
+                await send({"type": "http.response.start", "status": 503, "headers": headers})
+                await send({"type": "http.response.body", "body": body})
+
+    return served
+
+
+def configuration(app: ASGIApp, host: str, port: int, **more: Any) -> uvicorn.Config:
     """Give the server's configuration for an application."""
     return uvicorn.Config(
-        app,
+        _to_its_end(app),
         host=host,
         port=port,
         http=PatientProtocol,

@@ -6,7 +6,9 @@ import json
 import re
 import time
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import uvicorn
@@ -62,18 +64,39 @@ class Wire:
             with contextlib.suppress(ConnectionError, asyncio.CancelledError):
                 await asyncio.gather(writing, writer.wait_closed(), return_exceptions=True)
 
+    async def exchange(self, *pieces: bytes) -> bytes:
+        """Send pieces a moment apart, and give all that comes until the server ends it."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        said = b""
+        try:
+            async with asyncio.timeout(20):
+                for piece in pieces:
+                    writer.write(piece)
+                    await asyncio.sleep(0.05)
+                with contextlib.suppress(ConnectionError):
+                    said = await reader.read()
+            return said
+        finally:
+            writer.close()
 
-@pytest.fixture(scope="module")
-async def wire(world: World) -> AsyncIterator[Wire]:
+
+@asynccontextmanager
+async def serving(world: World, **more: Any) -> AsyncIterator[Wire]:
     settings = Settings(database_url=world.urls.service, signing_key="k" * 40, extractor="rules")
     app = create_app(settings, world.urls.service, with_worker=False)
-    server = uvicorn.Server(configuration(app, "127.0.0.1", 0))
-    serving = asyncio.create_task(server.serve())
+    server = uvicorn.Server(configuration(app, "127.0.0.1", 0, **more))
+    running = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 - uvicorn tells of its start by a flag alone
         await asyncio.sleep(0.02)
     yield Wire(server.servers[0].sockets[0].getsockname()[1])
     server.should_exit = True
-    await serving
+    await running
+
+
+@pytest.fixture(scope="module")
+async def wire(world: World) -> AsyncIterator[Wire]:
+    async with serving(world) as opened:
+        yield opened
 
 
 def _request(line: str | bytes, *headers: str | bytes, body: bytes = b"") -> bytes:
@@ -244,3 +267,48 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_fault(
     await asyncio.sleep(0.3)
     assert "request_failed" not in caplog.text
     assert "499" in caplog.text
+
+
+async def _waits(caller: Caller, seconds: float) -> bytes:
+    """Give a request whose answer takes so long."""
+    await caller.post("/sessions/s/messages", {"messages": [{"role": "user", "content": "Hi."}]})
+    line = f"GET {caller.base}/sessions/s?wait={seconds} HTTP/1.1"
+    return _request(line, _key(caller))
+
+
+async def test_what_is_no_http_is_a_problem_too(wire: Wire):
+    answer = await wire.send(b"\x16\x03\x01\x02\x00\x01\r\n\r\n")
+    assert answer.status == 400
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert json.loads(answer.body)["code"] == "malformed"
+
+
+@pytest.mark.parametrize(
+    "more", [[b"no HTTP\r\n\r\n"], [b"GET /livez HTTP/1.1\r\nX: ", *[b"x" * 30_000] * 3]]
+)
+async def test_what_can_not_be_read_takes_no_earlier_requests_answer(
+    wire: Wire, alice: Caller, more: list[bytes], caplog: pytest.LogCaptureFixture
+):
+    said = await wire.exchange(await _waits(alice, 1), *more)
+    assert said.startswith(b"HTTP/1.1 200 ")
+    assert b'"session":"s"' in said
+    assert said.count(b"HTTP/1.1 ") == 1
+    assert "request_failed" not in caplog.text
+
+
+async def test_a_request_has_one_answer_whatever_follows_its_body(wire: Wire):
+    head = b"POST /v1/users/a/facts HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    for more in ([b"0\r\nX: ", *[b"x" * 30_000] * 3], [b"no chunk\r\n"]):
+        said = await wire.exchange(head, *more)
+        assert said.startswith(b"HTTP/1.1 401 ")
+        assert said.count(b"HTTP/1.1 ") == 1
+
+
+async def test_who_waits_longer_than_the_process_can_is_told_so(alice: Caller):
+    async with serving(alice.world, timeout_graceful_shutdown=1) as wire:
+        waiting = asyncio.create_task(wire.exchange(await _waits(alice, 20)))
+        await asyncio.sleep(0.5)
+    said = await waiting
+    assert said.startswith(b"HTTP/1.1 503 ")
+    assert b"retry-after: 1\r\n" in said
+    assert b'"code": "unavailable"' in said
