@@ -25,7 +25,7 @@ from app.embeddings import Embedder, EmbedderError, Vector, sentences
 from app.memory import ranking
 from app.memory.answer import LASTING, Degraded, Lasting, Recall
 from app.memory.core import Core, incognito_digest
-from app.memory.mirror import Mirror, newer_than
+from app.memory.mirror import MANY, Mirror, newer_than
 from app.memory.own_name import without_name
 from app.memory.ranking import Asked
 from app.memory.recall_log import Line
