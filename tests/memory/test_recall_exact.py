@@ -1,7 +1,10 @@
 """Recall is exact under any plan, and the same facts give the same bytes on any process."""
 
+import asyncio
+import os
 import random
 import re
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
@@ -17,11 +20,12 @@ from app.embeddings import Vector
 from app.embeddings.seam import unit
 from app.memory import ranking
 from app.memory.mirror import Mirrors, newer_than
+from app.memory.recall import Question, recall
 from app.memory.search import ranked
 from app.memory.selection import CAPS
 from app.settings import Settings
 from app.trip import statement, trip
-from tests.planting import Planted, plant
+from tests.planting import Planted, embedded, plant
 from tests.world import Caller, World
 
 Town = tuple[Caller, dict[str, tuple[UUID, list[Planted]]]]
@@ -222,6 +226,51 @@ async def test_the_same_facts_give_the_same_bytes_in_any_order_at_any_time_on_an
             asker = Caller(process, caller.tenant_id, caller.key, name)
             blocks.append([await asker.block(query) for query in ("tea or water", "", "coffee")])
     assert blocks[0] == blocks[1]
+
+
+_ELSEWHERE = """
+import asyncio, sys
+from uuid import UUID
+from app.memory.recall import Question, recall
+from app.settings import Settings
+from app.wiring import open_core
+
+async def main(url, tenant, *queries):
+    settings = Settings(database_url=url, signing_key="k" * 40, extractor="rules")
+    async with open_core(settings, url) as core:
+        for query in queries:
+            print((await recall(core, UUID(tenant), "alice", Question(query))).lasting.json)
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_a_process_that_hashes_otherwise_gives_the_same_answer(alice: Caller, urls):
+    kinds = ("preference", "constraint", "goal", "profile")
+    facts = [
+        Planted(f"Likes {drink} at {hour} 🦊.", kinds[hour % 4], hour % 3)
+        for hour in range(20)
+        for drink in ("tea", "coffee")
+    ]
+    plant(alice, *await embedded(alice, *facts))
+    queries = ("tea or coffee at 7? And who likes 12?", "", "coffee")
+
+    async def elsewhere(seed: str) -> list[str]:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-c", _ELSEWHERE, urls.service, str(alice.tenant_id), *queries),
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        said, _ = await process.communicate()
+        return said.decode().splitlines()[-len(queries) :]
+
+    core = alice.world.core
+    here = [
+        (await recall(core, alice.tenant_id, alice.user, Question(query))).lasting.json
+        for query in queries
+    ]
+    one, other = await asyncio.gather(elsewhere("1"), elsewhere("2"))
+    assert one == here == other
 
 
 async def test_a_fact_outside_its_tiers_leaves_the_stable_part_alone(alice: Caller):
