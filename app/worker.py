@@ -330,7 +330,6 @@ class Worker:
         Beside the queue, not in it: there it would wait behind the very jobs that nobody does.
         """
         while True:
-            self._core.mirrors.expire()
             try:
                 await self._take_over(app)
                 await overdue.wake(self._core.db)

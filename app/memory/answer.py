@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 from pydantic_core import from_json, to_json
 
 from app.llm import Kind
+from app.memory import guard
 from app.memory.render import Tier, estimate_tokens
 from app.memory.selection import Selection, escaped
 
@@ -39,6 +40,8 @@ class Lasting:
     facts: Sequence[str] = ()
     """Ids of the user's facts in the block, `shared` those of the organization's."""
     shared: Sequence[str] = ()
+    guard_version: int = guard.VERSION
+    """That let all of them pass."""
 
     @classmethod
     def of(cls, chosen: Selection) -> "Lasting":

@@ -22,7 +22,7 @@ from pydantic_core import from_json, to_json
 from app import metrics
 from app.db import Scope
 from app.embeddings import Embedder, EmbedderError, Vector, sentences
-from app.memory import ranking
+from app.memory import guard, ranking
 from app.memory.answer import LASTING, Degraded, Lasting, Recall
 from app.memory.core import Core, incognito_digest
 from app.memory.mirror import MANY, Mirror, newer_than
@@ -41,6 +41,10 @@ DEFAULT_BUDGET: Final = 600
 
 _USER = statement("""
 select user_id from user_directory where tenant_id = %(tenant)s and external_id = %(user)s
+""")
+
+_UNSEEN = statement("""
+select coalesce(policy ->> 'default_memory', 'on') from tenant_policy where tenant_id = %(tenant)s
 """)
 
 _STATE = statement("""
@@ -134,7 +138,8 @@ async def recall(core: Core, tenant_id: UUID, user: str, question: Question) -> 
             return answer
         core.people.pop((tenant_id, user), None)
         core.mirrors.drop(user_id)
-    return Recall()
+    (rows,) = await trip(core.db, tenant_id, (_UNSEEN, {"tenant": tenant_id}))
+    return Recall(memory=rows[0][0] if rows else "on")
 
 
 async def find_person(core: Core, tenant_id: UUID, user: str) -> UUID | None:
@@ -168,6 +173,8 @@ async def _answer(core: Core, scope: Scope, question: Question) -> Recall | None
     embedder = embedder_named(core, facts.model)
     with _stage("embed"):
         asked, degraded = await _asked(core, embedder, question.query, facts)
+    if asked and not facts.model:
+        degraded = "embedder"  # its space was not known yet when the facts were read
     with _stage("rank"):
         found = await _found(facts, asked, embedder.recall_floor)
         chosen = select(facts.stable(shared), found, question.token_budget)
@@ -221,9 +228,9 @@ def _settled(state: _State) -> Recall | None:
 
 
 def _thawed(frozen: str | None, pending: int) -> Recall | None:
-    """Give a frozen answer; None for one that another version of the service wrote."""
+    """Give a frozen answer; None for one of another version of the service, or an older guard."""
     kept = from_json(frozen) if frozen is not None else {}
-    if kept.keys() != LASTING:
+    if kept.keys() != LASTING or kept["guard_version"] < guard.VERSION:
         return None
     return Recall(Lasting(**kept), frozen=True, pending_sessions=pending)
 
@@ -232,7 +239,7 @@ async def _asked(
     core: Core, embedder: Embedder, query: str, facts: Mirror
 ) -> tuple[Asked | None, Degraded | None]:
     """Give a message as it is ranked by, None for an empty one, and what it lacks."""
-    if not query:
+    if not query or not len(facts):
         return None, None
     digest = blake2b(f"{facts.model}\0{facts.name}\0{query}".encode(), digest_size=16).digest()
     asked = core.asked.get(digest)
@@ -317,7 +324,8 @@ async def _freeze(
         "epoch": state.epoch,
         "organization_epoch": state.organization_epoch,
         "answer": to_json(asdict(answer.lasting)).decode(),
-        "refresh": question.refresh,
+        # One that is there and was not taken is of another version of the service.
+        "refresh": question.refresh or state.frozen is not None,
     }
     try:
         (rows,) = await trip(core.db, scope.tenant_id, (_FREEZE, values))

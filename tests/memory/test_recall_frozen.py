@@ -9,7 +9,8 @@ import psycopg
 import pytest
 from cachetools import TTLCache
 
-from app.embeddings import embedder_from
+from app.embeddings import EmbedderError, embedder_from
+from app.memory.mirror import Mirrors
 from app.memory.recall_log import RecallLog
 from app.memory.recent import Recent
 from tests.planting import Planted, plant
@@ -191,3 +192,39 @@ async def test_an_erased_user_who_comes_back_finds_nothing_frozen(drinker: Calle
     plant(drinker, Planted("Answer in Romanian.", "constraint"))
     answer = await ask(drinker)
     assert (answer["frozen"], "Romanian" in answer["block"]) == (False, True)
+
+
+@pytest.mark.parametrize("change", ["answer - 'etag'", "answer || '{\"guard_version\": 0}'"])
+async def test_one_of_another_version_or_an_older_guard_makes_room(drinker: Caller, change: str):
+    await ask(drinker)
+    drinker.world.execute(
+        f"update frozen_block set answer = {change} where tenant_id = %s",
+        drinker.tenant_id,
+    )
+    assert [(await ask(drinker))["frozen"] for _ in range(3)] == [False, True, True]
+
+
+async def test_an_embedder_first_heard_of_during_a_recall_is_missed_aloud(drinker: Caller):
+    class Unheard:
+        """Has no name before its first success, as a remote one whose width nobody told."""
+
+        heard = False
+
+        def __getattr__(self, name: str):
+            return getattr(drinker.world.core.embedder, name)
+
+        @property
+        def name(self) -> str:
+            if not self.heard:
+                raise EmbedderError("unavailable")
+            return drinker.world.core.embedder.name
+
+        async def embed(self, texts, purpose="fact"):
+            self.heard = True
+            return await drinker.world.core.embedder.embed(texts, purpose)
+
+    async with another_process(drinker, embedder=Unheard(), mirrors=Mirrors(2**20)) as elsewhere:
+        answers = [await ask(elsewhere, "Which hot drink?") for _ in range(3)]
+
+    assert [one["degraded"] for one in answers] == ["embedder", None, None]
+    assert [one["frozen"] for one in answers] == [False, False, True]

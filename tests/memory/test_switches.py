@@ -111,6 +111,7 @@ async def test_a_restriction_that_becomes_a_pause_drops_what_waited(alice, core,
 
 async def test_a_tenants_default_holds_for_whoever_was_not_asked(alice, core):
     await alice.call("PATCH", "/v1/tenant/policy", json={"default_memory": "paused"})
+    assert (await alice.get("/memory")).json()["memory"] == "paused"  # of somebody unseen
 
     skipped = await alice.post("/transcripts", TURNS)
 
