@@ -153,10 +153,10 @@ class Settings(BaseSettings):
         timedelta(seconds=1), description="After this long recall answers without embeddings."
     )
     recall_cache: int = Field(
-        20,
+        16,
         ge=0,
         le=65536,
-        description="MiB of facts that one process keeps ready for recall; 1 MiB holds about 700.",
+        description="MiB of facts that one process keeps ready for recall; 1 MiB holds about 500.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="What is logged; never anything a user said."

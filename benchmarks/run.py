@@ -32,7 +32,7 @@ from benchmarks import data, floor, locomo, prompts, quality
 from benchmarks.load import NO_WRK, Measured, ask
 from benchmarks.service import Server, row_app, running, service
 
-PEOPLE: Final = 60
+PEOPLE: Final = 40
 """Asked about again and again; one process holds the facts of about so many by default."""
 SMALL, LARGE, FULL = 10_000, 100_000, 1_000_000
 ROUNDS: Final = 3
