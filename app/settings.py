@@ -156,7 +156,7 @@ class Settings(BaseSettings):
         16,
         ge=0,
         le=65536,
-        description="MiB of facts that one process keeps ready for recall; 1 MiB holds about 500.",
+        description="MiB of facts that one process keeps ready for recall; 1 MiB holds about 650.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="What is logged; never anything a user said."

@@ -116,7 +116,7 @@ class Mirror:
     @property
     def size(self) -> int:
         """Estimate the bytes in memory."""
-        per_fact = sum(len(text) + 800 for text in self.texts)
+        per_fact = sum(len(text) + 400 for text in self.texts)
         return 12_000 + per_fact + self.vectors.nbytes + 12 * len(self.words)
 
     def row(self, tier: Tier, place: int) -> Row:
