@@ -34,6 +34,8 @@ from benchmarks.service import Server, row_app, running, service
 
 PEOPLE: Final = 40
 """Asked about again and again; one process holds the facts of about so many by default."""
+TOWN: Final = 400
+"""All people whose facts the plain search looks through."""
 SMALL, LARGE, FULL = 10_000, 100_000, 1_000_000
 ROUNDS: Final = 3
 
@@ -130,14 +132,14 @@ async def _speed(bench: Bench, top: int) -> dict[str, Any]:
     ):
         town.grow(SMALL // data.FACTS_PER_USER)
         before = _median(bench, server)
-        town.grow(4 * PEOPLE)
+        town.grow(TOWN)
         summary = await _recalls(bench, server)
         summary |= await _frozen(bench, server)
         summary |= await _ingest(bench, server)
         town.grow(top // data.FACTS_PER_USER)
         after = _median(bench, server)
         growth = {"facts": top, "p50_ms": after, "p50_ms_small": before}
-        growth |= {"first_recall_p50_ms": _first(bench, server, range(4 * PEOPLE, town.users))}
+        growth |= {"first_recall_p50_ms": _first(bench, server, range(TOWN, town.users))}
         summary |= show("growth", growth=round(after / before, 2), **growth)
         summary |= show("memory", rss_mb=round(server.rss_mb))
     return summary
@@ -198,7 +200,7 @@ async def _recalls(bench: Bench, server: Server) -> dict[str, Any]:
         alone.append(await _embeddings_per_second(bench, turn))
         cold.append(bench.ask(server, new, salt=f"case{turn}x").rps)
     rps, lowest = statistics.median(m.rps for m in warm), statistics.median(floors)
-    strangers = bench.paths(4 * PEOPLE)
+    strangers = bench.paths(TOWN)
     _ask_each_once(bench, server, strangers[:200])
     answer = httpx2.get(
         f"http://127.0.0.1:{server.port}{paths[0]}",

@@ -31,7 +31,7 @@ class Cached:
         self,
         embedder: Embedder,
         *,
-        entries: int = 4_096,
+        entries: int = 1_024,
         timer: Callable[[], float] = time.monotonic,
     ) -> None:
         self._embedder = embedder

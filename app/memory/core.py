@@ -83,7 +83,7 @@ class Core:
     mirrors: Mirrors = field(default_factory=lambda: Mirrors(2**20), repr=False)
     """The facts of the people who were asked about last."""
     asked: TTLCache[bytes, Asked] = field(
-        default_factory=lambda: TTLCache(maxsize=2_000, ttl=60), repr=False
+        default_factory=lambda: TTLCache(maxsize=1_000, ttl=60), repr=False
     )
     """Messages as they are ranked by, under a digest of their text."""
     frozen_sessions: Recent = field(default_factory=lambda: Recent(50_000), repr=False)

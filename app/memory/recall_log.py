@@ -113,7 +113,7 @@ class RecallLog:
         self._waiting: list[Line] = []
         self._writing = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
-        self._recalled_today = Recent(100_000)
+        self._recalled_today = Recent(50_000)
 
     def note(self, db: Database, line: Line) -> None:
         """Keep a line for later. Never waits, never fails."""
