@@ -23,8 +23,9 @@ from tests.world import Urls, World
 ROOT_KEY = "r" * 40
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", autouse=True)
 def anyio_backend() -> str:
+    """For every test: one that is no coroutine may be the first to need `world`, which is."""
     return "asyncio"
 
 
