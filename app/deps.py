@@ -324,15 +324,13 @@ async def authenticate(
         raise _no_key()
     keys = cast("KeyCache", request.state.keys)
     credential = await keys.credential(core, headers[0], address_of(request))
-    about = user or credential.bound_to or "" if keys.rates.has_user_limit else ""
-    keys.rates.spend(needs.budget, credential.key_id, _counted(about))
+    about = _counted(user or credential.bound_to or "") if keys.rates.has_user_limit else ""
+    keys.rates.spend(needs.budget, credential.key_id, about)
     return credential
 
 
 def _counted(user: str) -> str:
     """Give the one name under which all spellings of a user's id are counted."""
-    if not user:
-        return ""
     try:
         return decode_id(user)
     except PydanticCustomError:

@@ -103,14 +103,14 @@ class _Client:
         self._waited = 0.0
         self._bytes = 0
         self.has_all = not any(name in _BODY_FOLLOWS for name, _ in headers)
-        self._is_told_of_none = not self.has_all
+        self._owes_empty = self.has_all
         self.has_left = False
 
     async def receive(self) -> Message:
         """Give the next piece of the body. Raises `TooSlow`."""
-        if not self._is_told_of_none:
+        if self._owes_empty:
             # Without asking: whoever watches for the client's leaving may have got that answer.
-            self._is_told_of_none = True
+            self._owes_empty = False
             return {"type": "http.request", "body": b"", "more_body": False}
         if self.has_all:
             return await self._receive()
@@ -132,7 +132,7 @@ class _Client:
     async def left(self) -> None:
         """Wait until the client has left, whose body was read."""
         while (await self._receive())["type"] != "http.disconnect":
-            pass
+            pass  # the end of the body, which may still lie there
         self.has_left = True
 
 

@@ -6,7 +6,7 @@ An answer names a field or a state and never repeats what was sent.
 import re
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import psycopg
 from fastapi import FastAPI, Request, Response
@@ -50,6 +50,18 @@ class Problem(BaseModel):
     code: str
     request_id: str
 
+    @classmethod
+    def of(cls, status: int, title: str, code: str, detail: str, request_id: str) -> Self:
+        """Give one of ours: `type` follows from `code`."""
+        return cls(
+            type=f"urn:usermem:problem:{code}",
+            title=title,
+            status=status,
+            detail=detail,
+            code=code,
+            request_id=request_id,
+        )
+
 
 def problem(
     request: Request,
@@ -60,14 +72,7 @@ def problem(
     headers: dict[str, str] | None = None,
 ) -> JSONResponse:
     """Give an RFC 9457 answer."""
-    shown = Problem(
-        type=f"urn:usermem:problem:{code}",
-        title=title,
-        status=status,
-        detail=detail,
-        code=code,
-        request_id=request.state.request_id,
-    )
+    shown = Problem.of(status, title, code, detail, request.state.request_id)
     return JSONResponse(shown.model_dump(), status, headers, MEDIA_TYPE)
 
 

@@ -7,18 +7,20 @@ head, and what is no HTTP it answers at once, before the requests that came earl
 
 import asyncio
 import gc
-import json
 import socket
 import sys
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
+from secrets import token_hex
 from typing import Any, Final, cast
-from uuid import uuid4
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from app import problems
+from app.errors import Unavailable
 
 HEAD_WITHIN: Final = 20.0
 """Seconds from a connection's start, or its last answer, to the end of the next request's head."""
@@ -52,6 +54,8 @@ LINGER: Final = 2.0
 
 Its bytes would otherwise be answered by a reset, which overtakes what was said.
 """
+
+_PROBLEM: Final = problems.MEDIA_TYPE.encode()
 
 _waiting: "dict[PatientProtocol, None]" = {}
 """Who owes a head, the longest waiting first."""
@@ -246,24 +250,18 @@ class PatientProtocol(HttpToolsProtocol):
 
 
 def _problem(status: int, title: str, code: str) -> bytes:
-    problem = {
-        "type": f"urn:usermem:problem:{code}",
-        "title": title,
-        "status": status,
-        "detail": f"{title}.",
-        "code": code,
-        "request_id": uuid4().hex,
-    }
-    return json.dumps(problem).encode()
+    # No request was read, or its own id is not known here.
+    shown = problems.Problem.of(status, title, code, f"{title}.", token_hex(16))
+    return shown.model_dump_json().encode()
 
 
 def _refusal(status: int, title: str, code: str) -> bytes:
     body = _problem(status, title, code)
     return (
         b"HTTP/1.1 %d %b\r\n"
-        b"Content-Type: application/problem+json\r\n"
+        b"Content-Type: %b\r\n"
         b"Content-Length: %d\r\nConnection: close\r\n\r\n%b"
-        % (status, HTTPStatus(status).phrase.encode(), len(body), body)
+        % (status, HTTPStatus(status).phrase.encode(), _PROBLEM, len(body), body)
     )
 
 
@@ -292,15 +290,21 @@ def _to_its_end(app: ASGIApp) -> ASGIApp:
         except asyncio.CancelledError:
             if scope["type"] != "http":
                 raise
-            body = _problem(503, "Service unavailable", "unavailable")
+            body = _problem(Unavailable.status, Unavailable.title, Unavailable.code)
             headers = [
-                (b"content-type", b"application/problem+json"),
+                (b"content-type", _PROBLEM),
                 (b"content-length", b"%d" % len(body)),
                 (b"retry-after", b"1"),
                 (b"connection", b"close"),
             ]
             with suppress(RuntimeError):  # the answer had begun
-                await send({"type": "http.response.start", "status": 503, "headers": headers})
+                await send(
+                    {
+                        "type": "http.response.start",
+                        "status": Unavailable.status,
+                        "headers": headers,
+                    }
+                )
                 await send({"type": "http.response.body", "body": body})
 
     return served

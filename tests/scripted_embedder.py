@@ -133,7 +133,7 @@ def _handler(reply_to: Callable[[Asked], Reply]) -> type[BaseHTTPRequestHandler]
                 self.close_connection = True  # the client had enough; so some tests want it
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - http.server's name
-            pass
+            """Keep silent."""
 
     return Handler
 

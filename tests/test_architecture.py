@@ -75,9 +75,7 @@ def test_a_process_asks_its_own_clock_for_no_decision():
         "app/demo.py",  # when the demo's sentences were said, on an embedded database
         "app/messages_api.py",  # until a time in Retry-After of an answer that has no Date
         "app/worker.py",  # takes back what the queue's library added by the same clock
-        # How long ago it was, by the same clock twice.
-        "app/memory/recall.py",
-        "app/memory/recall_log.py",
+        "app/memory/recall_log.py",  # which facts it need not note again today
         # How long a key lasts, by the same clock twice.
         "app/memory/tenants.py",
         "app/deps.py",

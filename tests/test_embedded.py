@@ -291,7 +291,7 @@ def test_a_forked_child_stops_nothing(ready):
     with holding(ready, script) as child:
         pid = postmaster(ready)
         with EmbeddedPostgres(ready):
-            pass
+            pass  # one more that comes and goes
         assert postmaster(ready) == pid
         child.communicate("\n", timeout=20)
     assert not is_running(ready)

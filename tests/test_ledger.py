@@ -274,7 +274,7 @@ async def test_a_ledger_that_can_not_be_written_stops_the_service_from_starting(
     (tmp_path / "file").write_text("")
     with pytest.raises(Misconfigured, match="ledger"):
         async with started(urls, tmp_path / "file" / "erasures.ndjson"):
-            pass
+            pass  # never reached
 
 
 @pytest.mark.usefixtures("full_disk")

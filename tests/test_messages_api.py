@@ -193,7 +193,7 @@ def test_a_lasting_fault_is_unavailable(server, step):
 
 def test_nobody_listening_is_unavailable():
     with ScriptedClaude() as gone:
-        pass
+        pass  # its address stays, it doesn't
 
     async def act(claude):
         assert isinstance(await fails(claude), ModelUnavailable)

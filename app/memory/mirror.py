@@ -244,15 +244,12 @@ class Mirrors:
         """Forget everybody's facts."""
         self._kept.clear()
 
-    def expire(self) -> None:
-        """Let go of what is past its time, though nobody asks."""
-        self._kept.expire()
-
     def _expire_later(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(KEPT_FOR / 10, self._look)
+        """Let go of what is past its time, though nobody asks."""
+        self._timer = asyncio.get_running_loop().call_later(KEPT_FOR / 10, self._expire)
 
-    def _look(self) -> None:
-        self.expire()
+    def _expire(self) -> None:
+        self._kept.expire()
         self._timer = None
         if self._kept:
             self._expire_later()

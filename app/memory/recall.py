@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -210,7 +209,7 @@ def _line(scope: Scope, answer: Recall) -> Line:
     return Line(
         answer.recall_id,
         scope,
-        datetime.now(UTC),
+        time.monotonic(),
         answer.lasting.facts,
         answer.lasting.shared,
         answer.rechecked,

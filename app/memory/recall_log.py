@@ -5,6 +5,7 @@ second. A crash loses those that wait, a clean shutdown none.
 """
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -92,12 +93,12 @@ where f.tenant_id = %(tenant)s and f.user_id = %(user_id)s and f.id = due.id
 class Line:
     """One recall. `shared` are the organization's facts, `rechecked` passed a newer guard.
 
-    `at` is by this process's clock, and serves to tell how long ago it was.
+    `at` is monotonic, and serves to tell how long ago it was.
     """
 
     recall_id: UUID
     scope: Scope
-    at: datetime
+    at: float
     facts: Sequence[str]
     shared: Sequence[str]
     rechecked: Sequence[str]
@@ -156,7 +157,7 @@ class RecallLog:
 
     def _calls(self, tenant_id: UUID, lines: Sequence[Line]) -> list[Call]:
         rows, calls = [], []
-        at = datetime.now(UTC)
+        at = time.monotonic()
         recalled: dict[UUID, set[str]] = defaultdict(set)
         for line in lines:
             rows.append(_row(line, at))
@@ -166,7 +167,7 @@ class RecallLog:
                 for owner in {line.scope.user_id, tenant_id}:
                     values = _values(tenant_id, owner, line.rechecked)
                     calls.append((_RECHECKED, {**values, "guard": guard.VERSION}))
-        today = at.date().toordinal()
+        today = datetime.now(UTC).date().toordinal()
         for owner, facts in recalled.items():
             due = [fact for fact in facts if (fact, today) not in self._recalled_today]
             for fact in due:
@@ -177,11 +178,11 @@ class RecallLog:
         return [(_LINES, values), *calls, (_COUNTS, values)]
 
 
-def _row(line: Line, at: datetime) -> dict[str, object]:
+def _row(line: Line, at: float) -> dict[str, object]:
     return {
         "user_id": line.scope.user_id.hex,
         "id": line.recall_id.hex,
-        "age": (at - line.at).total_seconds(),
+        "age": at - line.at,
         "facts": [*line.shared, *line.facts],
         "frozen": line.frozen,
         "degraded": line.degraded,
