@@ -311,4 +311,4 @@ async def test_who_waits_longer_than_the_process_can_is_told_so(alice: Caller):
     said = await waiting
     assert said.startswith(b"HTTP/1.1 503 ")
     assert b"retry-after: 1\r\n" in said
-    assert b'"code": "unavailable"' in said
+    assert b'"code":"unavailable"' in said
