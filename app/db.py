@@ -8,6 +8,7 @@ transaction alone, whatever the login may do and whoever used the connection bef
 import asyncio
 import os
 import socket
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
@@ -27,6 +28,7 @@ from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_asyn
 from sqlalchemy.orm import DeclarativeBase
 
 import migrations
+from app.lines import Lines
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -138,9 +140,10 @@ class _Connection(psycopg.AsyncConnection):
 class Database:
     """The connections of one process. Open it once; close it at the end.
 
-    `pool` is raw psycopg in autocommit, for the queue and for `app.trip`; SQLAlchemy keeps a pool
-    of its own. Both wait at most `pool_timeout` seconds for a connection. Postgres ends a
-    transaction that hears nothing from here for `abandoned_after` seconds.
+    `pool` is raw psycopg in autocommit, for the queue and for `lines`, which `app.trip` goes over
+    and which keep up to half of it at hand; SQLAlchemy keeps a pool of its own. Both pools wait at
+    most `pool_timeout` seconds for a connection. Postgres ends a transaction that hears nothing
+    from here for `abandoned_after` seconds.
     """
 
     def __init__(
@@ -152,7 +155,6 @@ class Database:
         prepared_statements: bool = True,
         abandoned_after: int = 30,
     ) -> None:
-        self.prepares = prepared_statements
         self.reader = Transformer()  # kept, for to find out how types are read takes its time
         self._entering = {"role": SERVICE_ROLE, "abandoned": f"{abandoned_after}s"}
         connect: dict[str, object] = {
@@ -176,6 +178,8 @@ class Database:
         self._reserved = async_sessionmaker(self._reserve, expire_on_commit=False)
         self._new_pool = partial(_pool, url, connect)
         self.pool = self._new_pool(size=pool_size, timeout=pool_timeout, patience=PATIENCE)
+        self.lines = Lines(self.pool, kept=pool_size // 2, prepares=prepared_statements)
+        self._renewed = 0.0
 
     async def open(self) -> None:
         """Open the raw pool; raises `psycopg_pool.PoolTimeout` when Postgres can't be reached."""
@@ -193,8 +197,16 @@ class Database:
         check = AsyncConnectionPool.check_connection
         return self._new_pool(size=size, patience=patience, check=check)
 
+    async def renew(self) -> None:
+        """Replace the idle raw connections, at most once a second."""
+        now = time.monotonic()
+        if now - self._renewed > 1.0:
+            self._renewed = now
+            await self.lines.renew()
+
     async def close(self) -> None:
         """Give every connection back to Postgres."""
+        await self.lines.aclose()
         await self.pool.close()
         await self._engine.dispose()
         await self._reserve.dispose()

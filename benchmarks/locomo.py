@@ -20,12 +20,13 @@ from pgvector import HalfVector
 
 from app.db import Database
 from app.embeddings import Embedder
+from app.lines import statement
 from app.memory import guard, ranking
 from app.memory.core import Core
 from app.memory.search import Query, search
 from app.rules import RulesExtractor, RulesJudge
 from app.text import words
-from app.trip import statement, trip
+from app.trip import trip
 from benchmarks.data import embed_all
 
 KS: Final = (5, 10, 20)

@@ -13,8 +13,9 @@ import psycopg
 from psycopg_pool import PoolTimeout
 
 from app.db import Database
+from app.lines import statement
 from app.telemetry import logger
-from app.trip import statement, trip
+from app.trip import trip
 
 log = logger(__name__)
 

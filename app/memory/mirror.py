@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from app import models, trip
 from app.db import Scope
+from app.lines import Call, statement
 from app.llm import Kind
 from app.memory import guard
 from app.memory.render import Tier
@@ -44,7 +45,7 @@ MANY: Final = 1_000
 # In the one trip of a recall, so it must answer "nothing new" without touching a fact. Columns are
 # sent as the bytes that they are kept as. Who has no facts has one row of nulls. Vectors come
 # of one embedder alone: of the previous one as long as the person has any of it.
-_NEWER: Final = trip.statement(f"""
+_NEWER: Final = statement(f"""
 select u.user_id = u.tenant_id, u.revision, s.model, uuid_send(f.id), f.text, f.kind, f.pinned,
        f.source = 'mcp', f.guard_version, timestamptz_send(f.created_at),
        timestamptz_send(f.last_confirmed_at), coalesce(f.expires_at, 'infinity')::text,
@@ -159,7 +160,8 @@ class Mirror:
         """
         if not len(vectors) or not len(self.vectors):
             return [-2.0] * len(self)
-        distances = np.asarray(numkong.cdist(vectors, self.vectors, "angular"))
+        distances = np.empty((len(vectors), len(self.vectors)))
+        numkong.cdist(vectors, self.vectors, "angular", out=distances)
         near: list[float] = (1 - distances.min(axis=0)).tolist()
         if len(near) == len(self):
             return near
@@ -184,7 +186,7 @@ def newer_than(
     scope: Scope,
     model: str,
     previous: str | None = None,
-) -> trip.Call:
+) -> Call:
     """Give what asks the database for a user's facts and the organization's.
 
     No row comes for those that are as they were. Of vectors those of the previous embedder come

@@ -6,7 +6,7 @@ and an approximate index filtered to one person gives back too few.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -99,39 +99,59 @@ def similar(facts: Mirror, message: Asked, floor: float) -> Similar:
     """Give what a message finds beside what is printed anyway; `floor` is the embedder's.
 
     Facts that overflowed the always-on tier belong to that one, even where the message finds them.
-    """
-    scores = _scores(facts, message, floor)
-    best = sorted(scores, key=lambda place: -scores[place])[: CAPS["similarity"] + facts.spare]
-    rows = [facts.row("similarity", place) for place in best]
-    return Similar(
-        rows,
-        {row.id: scores[place] for row, place in zip(rows, best, strict=True)},
-        len(scores) - len(scores.keys() & facts.standing_set),
-    )
-
-
-def _scores(facts: Mirror, message: Asked, floor: float) -> dict[int, float]:
-    """Give the facts that match by their places, in order of age, each with its score in `FUSED`.
-
     In plain Python: few facts match, and a call into numpy takes longer than one of them.
     """
     near = facts.likeness(message.vectors)
     common = facts.common_words(message.words)
-    matched = {place for place, likeness in enumerate(near) if likeness >= floor}
-    places = sorted((matched | common.keys()) - facts.printed)
-    by_nearness = sorted(places, key=lambda place: -near[place])
-    by_wording = sorted(by_nearness, key=lambda place: -common.get(place, 0))
+    matched = [place for place, likeness in enumerate(near) if likeness >= floor]
+    places = sorted({*matched, *common} - facts.printed)
+    scores = _fused(places, near, set(matched), common)
+    wanted = CAPS["similarity"] + facts.spare
+    best = _mildly(places, scores, wanted, facts)
+    rows = [facts.row("similarity", place) for place in best]
+    return Similar(
+        rows,
+        {row.id: scores[place] for row, place in zip(rows, best, strict=True)},
+        len(places) - len(facts.standing_set.intersection(places)),
+    )
+
+
+def _fused(
+    places: Sequence[int],
+    near: Sequence[float],
+    matched: Collection[int],
+    common: Mapping[int, int],
+) -> dict[int, float]:
+    """Give the reciprocal ranks of these places, which go by age, in `FUSED`."""
     scores = dict.fromkeys(places, 0.0)
-    for rank, place in enumerate(by_nearness, 1):
-        if place in matched:
-            scores[place] = 1 / (10 + rank)
-    for rank, place in enumerate(by_wording, 1):
-        if place in common:
-            scores[place] += 1 / (10 + rank)
+    by_nearness = sorted(places, key=near.__getitem__, reverse=True)
+    for rank, place in enumerate([place for place in by_nearness if place in matched], 11):
+        scores[place] = 1 / rank
+    worded = [place for place in by_nearness if place in common]
+    for rank, place in enumerate(sorted(worded, key=common.__getitem__, reverse=True), 11):
+        scores[place] += 1 / rank
+    return scores
+
+
+def _mildly(
+    places: Sequence[int], scores: dict[int, float], wanted: int, facts: Mirror
+) -> list[int]:
+    """Add what recency and confirmation weigh, and give the best, best first.
+
+    Only to those who could still be among them.
+    """
+    contenders = places
+    if len(places) > wanted:
+        least = sorted(scores.values(), reverse=True)[wanted - 1] - _MILD
+        contenders = [place for place in places if scores[place] > least]
+    others = max(len(places) - 1, 1)
     for weight, values in ((0.004, facts.last_confirmed_at), (0.002, facts.confirmations)):
         in_order = sorted([values[place] for place in places])
-        for place in places:
+        for place in contenders:
             # The share of the others that are less, as SQL's `percent_rank()` does.
-            less = bisect_left(in_order, values[place]) / max(len(places) - 1, 1)
-            scores[place] += weight * less
-    return scores
+            scores[place] += weight * (bisect_left(in_order, values[place]) / others)
+    return sorted(contenders, key=scores.__getitem__, reverse=True)[:wanted]
+
+
+_MILD: Final = 0.0061
+"""A little more than recency and confirmation can weigh together."""

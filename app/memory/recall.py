@@ -21,6 +21,7 @@ from pydantic_core import from_json, to_json
 from app import metrics
 from app.db import Scope
 from app.embeddings import Embedder, EmbedderError, Vector, sentences
+from app.lines import statement
 from app.memory import guard, ranking
 from app.memory.answer import LASTING, Degraded, Lasting, Recall
 from app.memory.core import Core, incognito_digest
@@ -31,7 +32,7 @@ from app.memory.recall_log import Line
 from app.memory.selection import Similar, select
 from app.memory.space import embedder_named, name_of, previous_name
 from app.telemetry import logger
-from app.trip import statement, trip
+from app.trip import trip
 
 log = logger(__name__)
 

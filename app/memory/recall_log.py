@@ -21,11 +21,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Database, Scope, now
 from app.errors import Invalid, NotFound
+from app.lines import Call, statement
 from app.memory import guard
 from app.memory.recent import Recent
 from app.models import FrozenBlock, RecallEntry, UserDirectory
 from app.telemetry import logger
-from app.trip import Call, statement, trip
+from app.trip import trip
 
 log = logger(__name__)
 

@@ -15,6 +15,7 @@ from sqlalchemy import select
 
 from app.db import Scope, now
 from app.errors import Invalid
+from app.lines import Statement, statement
 from app.llm import Kind
 from app.memory import guard, ranking
 from app.memory.core import Core
@@ -22,7 +23,7 @@ from app.memory.mirror import LIVE
 from app.memory.recall import embed, find_person
 from app.memory.space import previous_name
 from app.models import Fact
-from app.trip import Statement, statement, trip
+from app.trip import trip
 
 _ORDERED: Final = ("lt", "lte", "gt", "gte")
 OPERATORS: Final = ("eq", "ne", *_ORDERED, "in", "exists")

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from cachetools import TTLCache
 
-from app import trip as trips
 from app.db import Database
+from app.lines import Line
 from app.memory.core import Core
 from app.memory.recall import Question, recall
 from app.memory.recall_log import RecallLog
@@ -52,20 +52,20 @@ class SlowEmbedder:
 @contextmanager
 def billed(bill: Bill) -> Iterator[None]:
     """Count at the seam to libpq: each call sends everything, then waits once."""
-    send = trips._communicate
+    send = Line.exchange
 
-    async def counted(connection, calls, *, prepares):
+    async def counted(line, calls):
         statements = [call.query.decode() for call, _ in calls]
         # What is written in batches is on nobody's path, and may fall into any second.
         if not any("recall_log" in statement for statement in statements):
             bill.trips.append(statements)
-        return await send(connection, calls, prepares=prepares)
+        return await send(line, calls)
 
-    trips._communicate = counted
+    Line.exchange = counted  # type: ignore[method-assign]
     try:
         yield
     finally:
-        trips._communicate = send
+        Line.exchange = send  # type: ignore[method-assign]
 
 
 @asynccontextmanager
@@ -174,7 +174,9 @@ async def test_connections_that_died_are_replaced_within_the_same_recall(drinker
         async with process(drinker, Bill(), db=db) as core:
             ask = [recall(core, drinker.tenant_id, drinker.user, Question("tea")) for _ in range(3)]
             await asyncio.gather(*ask)
-            pids = [connection.info.backend_pid for connection in db.pool._pool]
+            idle = [*db.pool._pool, *(line.connection for line in db.lines._idle)]
+            assert len(idle) == 3
+            pids = [connection.info.backend_pid for connection in idle]
             with psycopg.connect(world.urls.superuser, autocommit=True) as connection:
                 for pid in pids:
                     connection.execute("select pg_terminate_backend(%s, 1000)", (pid,))

@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 from app.db import Scope
 from app.embeddings import Vector
 from app.embeddings.seam import unit
+from app.lines import statement
 from app.memory import ranking
 from app.memory.mirror import Mirrors, newer_than
 from app.memory.recall import Question, recall
 from app.memory.search import ranked
 from app.memory.selection import CAPS
 from app.settings import Settings
-from app.trip import statement, trip
+from app.trip import trip
 from tests.planting import Planted, embedded, plant
 from tests.world import Caller, World
 
@@ -144,7 +145,7 @@ async def test_every_recall_equals_brute_force(town, world: World, plan: str, re
             name, value = setting.split("=")
             connection.execute(f"alter role usermem_service set {name} = {value}")
     try:
-        await world.core.db.pool.drain()  # new connections: new settings, new plans
+        await world.core.db.lines.renew()  # new connections: new settings, new plans
         dice = np.random.default_rng(7)
         picks = random.Random(7)  # noqa: S311 - a test's dice
         names = ["few", "usual", "many", *(f"u{n}" for n in range(20))]
@@ -159,7 +160,7 @@ async def test_every_recall_equals_brute_force(town, world: World, plan: str, re
         with psycopg.connect(world.urls.superuser, autocommit=True) as connection:
             connection.execute("alter role usermem_service reset all")
             connection.execute("analyze memory_fact")
-        await world.core.db.pool.drain()
+        await world.core.db.lines.renew()
 
 
 @pytest.mark.parametrize("name", ["few", "many"])
