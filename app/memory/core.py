@@ -18,7 +18,6 @@ from app.memory.mirror import Mirrors
 from app.memory.policy import Policy
 from app.memory.ranking import Asked
 from app.memory.recall_log import RecallLog
-from app.memory.recent import Recent
 
 LOCAL_URL: Final = "http://127.0.0.1:8000"
 
@@ -86,8 +85,6 @@ class Core:
         default_factory=lambda: TTLCache(maxsize=1_000, ttl=60), repr=False
     )
     """Messages as they are ranked by, under a digest of their text."""
-    frozen_sessions: Recent = field(default_factory=lambda: Recent(50_000), repr=False)
-    """(user, session) whose block is likely frozen: then no facts need be read."""
     recalls: RecallLog = field(default_factory=RecallLog, repr=False)
 
     def readers_of(self, policy: Policy) -> tuple[Extractor, Judge]:

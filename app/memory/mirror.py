@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from app import models, trip
 from app.db import Scope
-from app.lines import Call, statement
 from app.llm import Kind
 from app.memory import guard
 from app.memory.render import Tier
@@ -42,36 +41,41 @@ MOST_SPARE: Final = 20
 MANY: Final = 1_000
 """More facts are read and ranked on a thread: others would wait for a tenth of a second."""
 
-# In the one trip of a recall, so it must answer "nothing new" without touching a fact. Columns are
-# sent as the bytes that they are kept as. Who has no facts has one row of nulls. Vectors come
-# of one embedder alone: of the previous one as long as the person has any of it.
-_NEWER: Final = statement(f"""
-select u.user_id = u.tenant_id, u.revision, s.model, uuid_send(f.id), f.text, f.kind, f.pinned,
+# Part of the one statement of a recall: "nothing new" must be answered without touching a fact.
+# `offset 0` keeps the planner from reading them first and asking then. Columns are sent as the bytes that they are kept as. Who has no facts has one row of nulls.
+# Vectors come of one embedder alone: of the previous one as long as the person has any of it.
+NEWER: Final = f"""
+select p.is_shared, p.revision, s.model, uuid_send(f.id), f.text, f.kind, f.pinned,
        f.source = 'mcp', f.guard_version, timestamptz_send(f.created_at),
        timestamptz_send(f.last_confirmed_at), coalesce(f.expires_at, 'infinity')::text,
        f.confirmations, f.slot = 'name',
        case when f.embedding_model = s.model then halfvec_send(f.embedding) end,
        array_to_string(tsvector_to_array(f.words), ' ')
-from memory_user u
+from (
+  select * from (values
+    (false, u.user_id, u.revision, %(known)s::integer, %(until)s::timestamptz),
+    (true, o.user_id, o.revision, %(shared)s::integer, %(shared_until)s::timestamptz)
+  ) as v (is_shared, user_id, revision, known, until)
+  where is_wanted.it and (v.revision <> v.known or now() >= v.until)
+  offset 0
+) as p
 cross join lateral (
   select case when %(previous)s::text is not null
-      and exists (select from memory_fact p
-                  where p.tenant_id = u.tenant_id and p.user_id = u.user_id
-                    and p.embedding_model = %(previous)s)
+      and exists (select from memory_fact m
+                  where m.tenant_id = u.tenant_id and m.user_id = p.user_id
+                    and m.embedding_model = %(previous)s)
     then %(previous)s else %(model)s::text end as model
 ) as s
 left join lateral (
   select * from memory_fact m
-  where m.tenant_id = u.tenant_id and m.user_id = u.user_id and {LIVE}
+  where m.tenant_id = u.tenant_id and m.user_id = p.user_id and {LIVE}
   order by pinned desc, kind = 'constraint' desc, kind = 'profile' desc,
     case when pinned or kind in ('constraint', 'profile') then created_at end, created_at desc, id
   limit {MOST_FACTS}
 ) as f on true
-where u.tenant_id = %(tenant)s and u.user_id in (%(user_id)s, %(tenant)s)
-  and case when u.user_id = u.tenant_id
-    then u.revision <> %(shared)s::integer or now() >= %(shared_until)s::timestamptz
-    else u.revision <> %(known)s::integer or now() >= %(until)s::timestamptz end
-""")  # noqa: S608 - the text put in is a constant
+"""  # noqa: S608 - the text put in is a constant
+"""The facts of a user `u` and of the organization `o`, rows of `memory_user`, if `is_wanted.it` and
+they are not as `known` says."""
 
 
 @dataclass(slots=True, repr=False, eq=False)
@@ -180,23 +184,9 @@ class Mirror:
         return counts
 
 
-def newer_than(
-    own: Mirror | None,
-    shared: Mirror | None,
-    scope: Scope,
-    model: str,
-    previous: str | None = None,
-) -> Call:
-    """Give what asks the database for a user's facts and the organization's.
-
-    No row comes for those that are as they were. Of vectors those of the previous embedder come
-    along where there are any, else of `model`.
-    """
-    return _NEWER, {
-        "tenant": scope.tenant_id,
-        "user_id": scope.user_id,
-        "model": model,
-        "previous": previous,
+def known(own: Mirror | None, shared: Mirror | None) -> dict[str, object]:
+    """Tell `NEWER` which of a user's facts and of the organization's are here; None for none."""
+    return {
         "known": -1 if own is None else own.revision,
         "until": "infinity" if own is None else own.until,
         "shared": -1 if shared is None else shared.revision,
@@ -219,7 +209,7 @@ class Mirrors:
     async def learn(
         self, scope: Scope, newer: Sequence[trip.Row], own: Mirror | None, shared: Mirror | None
     ) -> tuple[Mirror, Mirror]:
-        """Keep what the answer to `newer_than` says; give the user's and the organization's."""
+        """Keep what `NEWER` gave; give the user's and the organization's."""
         of_user = [row[1:] for row in newer if not row[0]]
         of_all = [row[1:] for row in newer if row[0]]
         if of_user:

@@ -9,7 +9,7 @@ the conversation.
 import asyncio
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -21,11 +21,11 @@ from pydantic_core import from_json, to_json
 from app import metrics
 from app.db import Scope
 from app.embeddings import Embedder, EmbedderError, Vector, sentences
-from app.lines import statement
+from app.lines import Call, statement
 from app.memory import guard, ranking
 from app.memory.answer import LASTING, Degraded, Lasting, Recall
 from app.memory.core import Core, incognito_digest
-from app.memory.mirror import MANY, Mirror, newer_than
+from app.memory.mirror import MANY, NEWER, Mirror, known
 from app.memory.own_name import without_name
 from app.memory.ranking import Asked
 from app.memory.recall_log import Line
@@ -47,14 +47,14 @@ _UNSEEN = statement("""
 select coalesce(policy ->> 'default_memory', 'on') from tenant_policy where tenant_id = %(tenant)s
 """)
 
-_STATE = statement("""
+_READ = statement(f"""
 select u.memory, u.epoch, coalesce(o.epoch, 0),
        (select count(*) from memory_session s
         where s.tenant_id = u.tenant_id and s.user_id = u.user_id and s.status <> 'done'
           and exists (select from message m
                       where m.tenant_id = s.tenant_id and m.user_id = s.user_id
                         and m.session_id = s.id and m.extracted_at is null)),
-       case when i.digest is null then b.answer::text end, i.digest is not null
+       case when i.digest is null then b.answer::text end, i.digest is not null, facts.*
 from memory_user u
 left join memory_user o on o.tenant_id = u.tenant_id and o.user_id = u.tenant_id
 left join incognito_session i
@@ -63,9 +63,12 @@ left join frozen_block b
   on b.tenant_id = u.tenant_id and b.user_id = u.user_id and b.session = %(session)s
   and b.epoch = u.epoch and b.organization_epoch = coalesce(o.epoch, 0)
   and b.created_at > now() - interval '24 hours'
+cross join lateral (
+  select u.memory = 'on' and (b.session is null or i.digest is not null) as it
+) as is_wanted
+left join lateral ({NEWER}) as facts on true
 where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
-""")
-
+""")  # noqa: S608 - the text put in is a constant
 # Kept is what is valid: of two first calls at once the later one gets the earlier one's block. The
 # row is written again in that case too, since nothing else shows it to this statement.
 _FREEZE = statement("""
@@ -101,7 +104,7 @@ class Question:
     refresh: bool = False
 
 
-class _State(NamedTuple):
+class State(NamedTuple):
     """How things stand with a user, and with the session asked for."""
 
     memory: str
@@ -110,6 +113,9 @@ class _State(NamedTuple):
     pending: int
     frozen: str | None
     is_incognito: bool
+
+
+_FIELDS: Final = len(State._fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,21 +161,14 @@ async def find_person(core: Core, tenant_id: UUID, user: str) -> UUID | None:
 
 async def _answer(core: Core, scope: Scope, question: Question) -> Recall | None:
     """Answer for a person; None when there is no such person any more."""
-    session = (scope.user_id, question.session)
-    if session in core.frozen_sessions and not question.refresh:
-        with _stage("read"):
-            state = await _state(core, scope, question)
-        if state is None or (settled := _settled(state)) is not None:
-            return settled if state else None
-        core.frozen_sessions.discard(session)
     with _stage("read"):
-        state, facts, shared = await _read(core, scope, question)
+        state, facts, shared = await read(core, scope, question)
     if state is None:
         return None
     if (settled := _settled(state)) is not None:
-        if settled.frozen:
-            core.frozen_sessions.add(session)
         return settled
+    if state.frozen is not None:  # by another version of the service, and so no facts came along
+        return await _answer(core, scope, replace(question, refresh=True))
     embedder = embedder_named(core, facts.model)
     with _stage("embed"):
         asked, degraded = await _asked(core, embedder, question.query, facts)
@@ -186,7 +185,6 @@ async def _answer(core: Core, scope: Scope, question: Question) -> Recall | None
         )
     if question.session is None or degraded is not None or state.is_incognito:
         return answer
-    core.frozen_sessions.add(session)
     with _stage("freeze"):
         return await _freeze(core, scope, question, state, answer)
 
@@ -220,7 +218,7 @@ def _line(scope: Scope, answer: Recall) -> Line:
     )
 
 
-def _settled(state: _State) -> Recall | None:
+def _settled(state: State) -> Recall | None:
     """Give the answer that needs no search: memory is off, or the session's block is frozen."""
     if state.memory != "on":
         return Recall(memory=state.memory, pending_sessions=state.pending)
@@ -285,34 +283,34 @@ def _values(core: Core, scope: Scope, question: Question) -> dict[str, Any]:
     }
 
 
-async def _state(core: Core, scope: Scope, question: Question) -> _State | None:
-    """Read how things stand, and no facts."""
-    (rows,) = await trip(core.db, scope.tenant_id, (_STATE, _values(core, scope, question)))
-    return _State(*rows[0]) if rows else None
+def reading(
+    core: Core, scope: Scope, question: Question, own: Mirror | None, shared: Mirror | None
+) -> Call:
+    """Give what asks how things stand, and for facts that are not as they are known here."""
+    return _READ, {
+        **_values(core, scope, question),
+        **known(own, shared),
+        "model": name_of(core),
+        "previous": previous_name(core),
+    }
 
 
-async def _read(
-    core: Core, scope: Scope, question: Question
-) -> tuple[_State | None, Mirror, Mirror]:
+async def read(core: Core, scope: Scope, question: Question) -> tuple[State | None, Mirror, Mirror]:
     """Read how things stand, the user's facts and the organization's, in one trip.
 
-    Facts that are known here as they are now stay where they are.
+    Facts that are known here as they are now stay where they are. With a frozen block none come.
     """
     models = name_of(core), previous_name(core)
     own = core.mirrors.known(scope.user_id, *models)
     shared = core.mirrors.known(scope.tenant_id, *models)
-    states, newer = await trip(
-        core.db,
-        scope.tenant_id,
-        (_STATE, _values(core, scope, question)),
-        newer_than(own, shared, scope, *models),
-    )
+    (rows,) = await trip(core.db, scope.tenant_id, reading(core, scope, question, own, shared))
+    newer = [row[_FIELDS:] for row in rows if row[_FIELDS] is not None]
     facts = await core.mirrors.learn(scope, newer, own, shared)
-    return _State(*states[0]) if states else None, *facts
+    return State(*rows[0][:_FIELDS]) if rows else None, *facts
 
 
 async def _freeze(
-    core: Core, scope: Scope, question: Question, state: _State, answer: Recall
+    core: Core, scope: Scope, question: Question, state: State, answer: Recall
 ) -> Recall:
     """Keep the answer for the session; give what is kept, for another process may have been first.
 
@@ -324,8 +322,7 @@ async def _freeze(
         "epoch": state.epoch,
         "organization_epoch": state.organization_epoch,
         "answer": to_json(asdict(answer.lasting)).decode(),
-        # One that is there and was not taken is of another version of the service.
-        "refresh": question.refresh or state.frozen is not None,
+        "refresh": question.refresh,
     }
     try:
         (rows,) = await trip(core.db, scope.tenant_id, (_FREEZE, values))

@@ -15,7 +15,6 @@ from app.lines import Line
 from app.memory.core import Core
 from app.memory.recall import Question, recall
 from app.memory.recall_log import RecallLog
-from app.memory.recent import Recent
 from tests.planting import Planted, embedded, plant
 from tests.world import Caller
 
@@ -74,7 +73,6 @@ async def process(caller: Caller, bill: Bill, **changes) -> AsyncIterator[Core]:
         caller.world.core,
         people=TTLCache(100, 60),
         asked=TTLCache(100, 60),
-        frozen_sessions=Recent(100),
         recalls=RecallLog(),
         embedder=SlowEmbedder(caller.world.core.embedder, bill),
         **changes,
@@ -100,7 +98,7 @@ async def test_a_recall_is_one_round_trip_and_one_embedding_call(drinker: Caller
             bill.embedded.clear()
             await recall(core, drinker.tenant_id, drinker.user, Question("Tea? I like it. Do I?"))
     assert bill.cost == (1, 1)
-    begin, enter, _, _, commit = bill.trips[0]
+    begin, enter, _, commit = bill.trips[0]
     assert (begin, commit) == ("begin", "commit")
     assert "app.enter_tenant" in enter
     assert len(bill.embedded[0]) > 1  # its sentences travel in the same call

@@ -6,6 +6,7 @@ import random
 import re
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -20,8 +21,8 @@ from app.embeddings import Vector
 from app.embeddings.seam import unit
 from app.lines import statement
 from app.memory import ranking
-from app.memory.mirror import Mirrors, newer_than
-from app.memory.recall import Question, recall
+from app.memory.mirror import Mirrors
+from app.memory.recall import Question, read, reading, recall
 from app.memory.search import ranked
 from app.memory.selection import CAPS
 from app.settings import Settings
@@ -66,8 +67,7 @@ def by_hand(facts: list[Planted], query: Vector) -> list[UUID]:
 async def recalled(world: World, tenant_id: UUID, user_id: UUID, query: Vector) -> list[UUID]:
     """Rank in memory, over facts read anew."""
     scope = Scope(tenant_id, user_id)
-    (newer,) = await trip(world.core.db, tenant_id, newer_than(None, None, scope, MODEL))
-    facts, _ = await Mirrors(0).learn(scope, newer, None, None)
+    _, facts, _ = await read(replace(world.core, mirrors=Mirrors(0)), scope, Question())
     found = ranking.similar(facts, ranking.asked([query], ""), FLOOR)
     return [UUID(row.id) for row in found.rows]
 
@@ -168,7 +168,8 @@ async def test_every_recall_equals_brute_force(town, world: World, plan: str, re
 async def test_the_plan_reads_one_users_rows_by_their_key(town, world: World, name: str, door: str):
     caller, people = town
     user_id, _ = people[name]
-    query, values = newer_than(None, None, Scope(caller.tenant_id, user_id), MODEL)
+    scope = Scope(caller.tenant_id, user_id)
+    query, values = reading(world.core, scope, Question(), None, None)
     if door == "search":
         query = ranked(1)
         near_tea = near(np.random.default_rng(1))

@@ -12,7 +12,6 @@ from cachetools import TTLCache
 from app.embeddings import EmbedderError, embedder_from
 from app.memory.mirror import Mirrors
 from app.memory.recall_log import RecallLog
-from app.memory.recent import Recent
 from tests.planting import Planted, plant
 from tests.world import Caller
 
@@ -41,7 +40,6 @@ async def another_process(caller: Caller, **changes) -> AsyncIterator[Caller]:
         caller.world.core,
         people=TTLCache(100, 60),
         asked=TTLCache(100, 60),
-        frozen_sessions=Recent(100),
         recalls=RecallLog(),
         **changes,
     )
