@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +20,27 @@ class Server:
 
     @property
     def rss_mb(self) -> float:
-        """Resident memory now."""
-        for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-        raise RuntimeError("the server is gone")
+        """Resident memory of the process itself now."""
+        return _processes()[self.pid][1]
+
+    @property
+    def children_rss_mb(self) -> float:
+        """Resident memory of all processes that descend from it; 0 without any."""
+        processes, found = _processes(), {self.pid}
+        while more := {pid for pid, (parent, _) in processes.items() if parent in found} - found:
+            found |= more
+        return sum(processes[pid][1] for pid in found - {self.pid})
+
+
+def _processes() -> dict[int, tuple[int, float]]:
+    """Give each process's parent and its resident memory in MB."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/status"):
+        with suppress(OSError):  # it may have ended meanwhile
+            status = dict(line.split(":", 1) for line in path.read_text().splitlines())
+            resident = status.get("VmRSS", "0 kB").split()[0]
+            found[int(status["Pid"])] = int(status["PPid"]), int(resident) / 1024
+    return found
 
 
 @contextmanager
@@ -59,18 +75,19 @@ def _wait(process: subprocess.Popen[bytes], port: int) -> None:
     raise RuntimeError("the server does not listen")
 
 
-def service(database_url: str, signing_key: str) -> tuple[list[str], dict[str, str]]:
-    """Give command and environment of the service over a migrated database.
+def service(database_url: str, **more: str) -> tuple[list[str], dict[str, str]]:
+    """Give command and environment of the service over a migrated database, with more settings.
 
     Without a line in the log for each request, as the route that it is measured against.
     """
     return [str(Path(sys.executable).with_name("usermem")), "serve", "--no-worker"], {
         "USERMEM_DATABASE_URL": database_url,
-        "USERMEM_SIGNING_KEY": signing_key,
+        "USERMEM_SIGNING_KEY": "k" * 40,
         "USERMEM_EXTRACTOR": "rules",
         "USERMEM_LOG_LEVEL": "warning",
         "USERMEM_RATE_LIMIT": "0",
         "USERMEM_RATE_LIMIT_RECALL": "0",
+        **more,
     }
 
 
@@ -78,3 +95,8 @@ def row_app(database_url: str) -> tuple[list[str], dict[str, str]]:
     """Give command and environment of the route that reads one row."""
     command = [sys.executable, "-m", "uvicorn", "benchmarks.row_app:app", "--no-access-log"]
     return command, {"ROW_DATABASE_URL": database_url}
+
+
+def wide_embeddings() -> tuple[list[str], dict[str, str]]:
+    """Give command and environment of the embeddings service of 1,024 dimensions."""
+    return [sys.executable, "-m", "uvicorn", "benchmarks.wide:app", "--no-access-log"], {}
