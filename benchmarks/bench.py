@@ -14,8 +14,10 @@ from uuid import UUID
 
 import httpx2
 
+from app import db
 from app.embedded import EmbeddedPostgres
 from app.embeddings import Embedder, Vector
+from app.memory.tenants import create_tenant
 from benchmarks import data
 from benchmarks.load import Measured, ask
 from benchmarks.service import Server
@@ -117,6 +119,15 @@ class Bench:
                 figures[name].append(await acts[name]())
         self.loops += loops
         return Turns(figures, loops)
+
+
+async def tenant(postgres: EmbeddedPostgres, name: str) -> tuple[UUID, str]:
+    """Make a tenant; give its id and its key."""
+    base = db.Database(postgres.url("service"))
+    await base.open()
+    tenant_id, _, key = await create_tenant(base, name)
+    await base.close()
+    return tenant_id, key.key
 
 
 def loop_ms() -> float:

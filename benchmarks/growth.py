@@ -1,72 +1,67 @@
 """Whether a person's recall slows down while other people's facts multiply.
 
-Few and many facts are measured minutes apart, and a shared machine may run Python at half its
-speed for minutes: the plain ratio of two medians then shows the machine. So at each size recalls
-take turns with a route that does nothing but read one row by its key, and what is compared is how
-many times as long as that route a recall takes. Of the rounds' ratios the lower quartile counts:
-another program that wants a processor holds up a recall far more than the reading of a row, while
-what makes every recall slower moves every quantile. `growth_raw` is the plain ratio, and all
-medians are printed, so that one can see whether the yardstick grew.
-
-The route could hide growth only by growing too. It reads the rows of the same few people at both
-sizes, from a table with a row a person, not a fact: its index gets one page deeper at most, and a
-page in memory is read in about a microsecond, of hundreds that the route takes.
+A recall among few facts and the same recall among many take turns, each asked of a fresh process of
+the service with a Postgres of its own, and `growth` is the median of the rounds' ratios. Measured
+one after the other, minutes apart, they would show the machine: it may run Python at half its speed
+meanwhile. Nor would it help to count both in reads of one row: another program that wants a
+processor holds up a recall far more than such a read, which made growth of 1.0 look like 0.7 or 1.5.
+`growth_raw` is the ratio of the two medians.
 """
 
 import statistics
+import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from benchmarks.bench import Bench, machine, span
-from benchmarks.service import Server
+from app import db
+from app.embedded import EmbeddedPostgres
+from app.embeddings import Vector
+from benchmarks import data
+from benchmarks.bench import Bench, machine, span, tenant
+from benchmarks.service import Server, running, service
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """Medians of one client at one size; times in milliseconds."""
-
-    recall_ms: float
-    row_ms: float
-    ratios: list[float]
-    loops: list[float]
-
-
-async def point(bench: Bench, server: Server, plain: Server) -> Point:
-    """Measure recalls of people whom the process holds, beside the route that reads their row."""
-    paths, rows = bench.paths(bench.people), bench.rows()
-
-    async def recall() -> float:
-        return (await bench.ask(server, paths, clients=1)).p50
-
-    async def row() -> float:
-        return (await bench.ask(plain, rows, clients=1)).p50
-
-    bench.ask_each_once(server, paths)
-    await row()
-    turns = await bench.take_turns(recall=recall, row=row)
-    return Point(
-        turns.median("recall"), turns.median("row"), turns.ratios("recall", "row"), turns.loops
-    )
+async def measure(bench: Bench, facts: int, vectors: list[Vector]) -> dict[str, Any]:
+    """Build a small town beside the large one, and ask the first people of both in turn."""
+    texts, model = data.fact_texts(), bench.embedder.name
+    with (
+        tempfile.TemporaryDirectory(prefix="usermem-bench-") as folder,
+        EmbeddedPostgres(Path(folder, "small")) as postgres,
+    ):
+        db.migrate(postgres.url("owner"))
+        tenant_id, key = await tenant(postgres, "small")
+        few = replace(bench, postgres=postgres, tenant_id=tenant_id, key=key)
+        with (
+            data.town(postgres.url("superuser"), tenant_id, model, texts, vectors) as town,
+            running(*service(postgres.url("service"))) as small,
+            running(*service(bench.postgres.url("service"))) as large,
+        ):
+            town.grow(facts // data.FACTS_PER_USER)
+            return await _compare(few, small, bench, large)
 
 
-def growth(small: Point, large: Point) -> dict[str, Any]:
-    """Compare two sizes."""
+async def _compare(few: Bench, small: Server, many: Bench, large: Server) -> dict[str, Any]:
+    paths = many.paths(many.people)
+
+    async def of_few() -> float:
+        return (await few.ask(small, paths, clients=1)).p50
+
+    async def of_many() -> float:
+        return (await many.ask(large, paths, clients=1)).p50
+
+    few.ask_each_once(small, paths)
+    many.ask_each_once(large, paths)
+    turns = await many.take_turns(small=of_few, large=of_many)
     return {
-        "growth": round(_undisturbed(large.ratios) / _undisturbed(small.ratios), 2),
-        "growth_raw": round(large.recall_ms / small.recall_ms, 2),
-        "p50_ms": round(large.recall_ms, 3),
-        "p50_ms_small": round(small.recall_ms, 3),
-        "row_p50_ms": round(large.row_ms, 3),
-        "row_p50_ms_small": round(small.row_ms, 3),
-        "recall_over_row_range": span(large.ratios),
-        "recall_over_row_range_small": span(small.ratios),
-        **machine(small.loops + large.loops),
+        "growth": round(turns.ratio("large", "small"), 2),
+        "growth_range": span(turns.ratios("large", "small")),
+        "growth_raw": round(turns.median("large") / turns.median("small"), 2),
+        "p50_ms": round(turns.median("large"), 3),
+        "p50_ms_small": round(turns.median("small"), 3),
+        **machine(turns.loops),
     }
-
-
-def _undisturbed(ratios: list[float]) -> float:
-    return statistics.quantiles(ratios, n=4, method="inclusive")[0]
 
 
 def first_ms(bench: Bench, server: Server, people: range) -> float:

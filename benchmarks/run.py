@@ -17,7 +17,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
-from uuid import UUID
 
 import httpx2
 
@@ -25,10 +24,9 @@ from app import db
 from app.embedded import EmbeddedPostgres
 from app.embeddings import Embedder, Vector, embedder_from
 from app.memory import guard
-from app.memory.tenants import create_tenant
 from app.rules import RulesExtractor, RulesJudge
 from benchmarks import data, growth, locomo, quality, recalls
-from benchmarks.bench import FEWEST_ROUNDS, TURN, Bench, machine, show
+from benchmarks.bench import FEWEST_ROUNDS, TURN, Bench, machine, show, tenant
 from benchmarks.load import NO_WRK
 from benchmarks.service import Server, row_app, running, service, wide_embeddings
 
@@ -64,12 +62,11 @@ def main() -> None:
 
 
 async def _measured(postgres: EmbeddedPostgres, options: argparse.Namespace) -> dict[str, Any]:
-    local, wide, other = await _tenants(postgres)
     embedder = embedder_from("local")
     await embedder.warm()
     bench = Bench(
         postgres,
-        *local,
+        *await tenant(postgres, "bench"),
         embedder,
         await _asked(embedder),
         people=PEOPLE,
@@ -79,14 +76,14 @@ async def _measured(postgres: EmbeddedPostgres, options: argparse.Namespace) -> 
     if not shutil.which("wrk"):
         show("note", text=NO_WRK)
     summary |= await _speed(bench, FULL if options.full else LARGE)
-    summary |= await _speed_1024(bench, *wide)
+    summary |= await _speed_1024(bench)
     summary |= show("guard", **guard_cost())
     if options.locomo:
         found = await locomo.measure(
             options.locomo,
             postgres.url("service"),
             postgres.url("superuser"),
-            other[0],
+            (await tenant(postgres, "locomo"))[0],
             embedder,
         )
         summary["locomo"] = show("locomo", **found)
@@ -95,15 +92,6 @@ async def _measured(postgres: EmbeddedPostgres, options: argparse.Namespace) -> 
     summary["quality"] = show("quality", **await _quality())
     await embedder.aclose()
     return summary | machine(bench.loops)
-
-
-async def _tenants(postgres: EmbeddedPostgres) -> list[tuple[UUID, str]]:
-    """Make those of the benchmark; give their ids and keys."""
-    base = db.Database(postgres.url("service"))
-    await base.open()
-    made = [await create_tenant(base, name) for name in ("bench", "bench-1024", "locomo")]
-    await base.close()
-    return [(tenant_id, key.key) for tenant_id, _, key in made]
 
 
 async def _asked(embedder: Embedder) -> list[Vector]:
@@ -121,8 +109,6 @@ async def _speed(bench: Bench, top: int) -> dict[str, Any]:
         running(*service(bench.postgres.url("service"))) as server,
         running(*row_app(superuser)) as plain,
     ):
-        town.grow(SMALL // data.FACTS_PER_USER)
-        small = await growth.point(bench, server, plain)
         town.grow(TOWN)
         summary = show("recall", **await recalls.held(bench, server))
         recalls.conversation(bench, server)
@@ -131,9 +117,10 @@ async def _speed(bench: Bench, top: int) -> dict[str, Any]:
         summary |= show("frozen", **await recalls.frozen(bench, server, plain))
         summary |= await _ingest(bench, server)
         town.grow(top // data.FACTS_PER_USER)
-        large = await growth.point(bench, server, plain)
+        # So that the questions, which are kept for a minute, are known.
+        bench.ask_each_once(server, bench.paths(PEOPLE))
         first = growth.first_ms(bench, server, range(TOWN, town.users))
-        grown = growth.growth(small, large)
+        grown = await growth.measure(bench, SMALL, vectors)
         summary |= show("growth", facts=top, **grown, first_recall_p50_ms=first)
         summary |= show(
             "memory",
@@ -143,12 +130,13 @@ async def _speed(bench: Bench, top: int) -> dict[str, Any]:
     return summary
 
 
-async def _speed_1024(bench: Bench, tenant_id: UUID, key: str) -> dict[str, Any]:
+async def _speed_1024(bench: Bench) -> dict[str, Any]:
     """Recall with an embedder behind HTTP, of the width of those that products use.
 
     It runs in a process of its own and is idle while recalls are measured: questions are known.
     """
     texts = data.fact_texts()
+    tenant_id, key = await tenant(bench.postgres, "bench-1024")
     with running(*wide_embeddings()) as embeddings:
         url, model = f"http://127.0.0.1:{embeddings.port}/v1", "usem3-rotated"
         embedder = embedder_from("openai", url=url, model=model)
