@@ -4,8 +4,8 @@ A recall among few facts and the same recall among many take turns, each asked o
 the service with a Postgres of its own, and `growth` is the median of the rounds' ratios. Measured
 one after the other, minutes apart, they would show the machine: it may run Python at half its speed
 meanwhile. Nor would it help to count both in reads of one row: another program that wants a
-processor holds up a recall far more than such a read, which made growth of 1.0 look like 0.7 or 1.5.
-`growth_raw` is the ratio of the two medians.
+processor holds up a recall far more than such a read, by which a growth of 1.0 looked like 0.7 or
+1.5. `growth_raw` is the ratio of the two medians.
 """
 
 import statistics
