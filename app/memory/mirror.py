@@ -42,8 +42,9 @@ MANY: Final = 1_000
 """More facts are read and ranked on a thread: others would wait for a tenth of a second."""
 
 # Part of the one statement of a recall: "nothing new" must be answered without touching a fact.
-# `offset 0` keeps the planner from reading them first and asking then. Columns are sent as the bytes that they are kept as. Who has no facts has one row of nulls.
-# Vectors come of one embedder alone: of the previous one as long as the person has any of it.
+# `offset 0` keeps the planner from reading them first and asking then. Columns are sent as the
+# bytes that they are kept as. Who has no facts has one row of nulls. Vectors come of one embedder
+# alone: of the previous one as long as the person has any of it.
 NEWER: Final = f"""
 select p.is_shared, p.revision, s.model, uuid_send(f.id), f.text, f.kind, f.pinned,
        f.source = 'mcp', f.guard_version, timestamptz_send(f.created_at),
