@@ -10,8 +10,8 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import Final
+from itertools import accumulate
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 import numkong
@@ -25,6 +25,8 @@ from app.llm import Kind
 from app.memory import guard
 from app.memory.render import Tier
 from app.memory.selection import CAPS, Row, Stable, choose_stable
+
+T = TypeVar("T")
 
 LIVE: Final = f"{models.LIVE} and (expires_at is null or expires_at > now())"
 
@@ -46,14 +48,18 @@ MANY: Final = 1_000
 # bytes that they are kept as. Who has no facts has one row of nulls. Vectors come of one embedder
 # alone: of the previous one as long as the person has any of it.
 NEWER: Final = f"""
-select p.is_shared, p.revision, s.model, uuid_send(f.id), f.text, f.kind, f.pinned,
-       f.source = 'mcp', f.guard_version, timestamptz_send(f.created_at),
-       timestamptz_send(f.last_confirmed_at), coalesce(f.expires_at, 'infinity')::text,
-       f.confirmations, f.slot = 'name',
-       case when f.embedding_model = s.model then halfvec_send(f.embedding) end,
-       array_to_string(tsvector_to_array(f.words), ' ')
+select p.is_shared, p.revision, p.model, f.*
 from (
-  select * from (values
+  select v.*,
+         case when %(previous)s::text is not null
+             and exists (select from memory_fact m
+                         where m.tenant_id = u.tenant_id and m.user_id = v.user_id
+                           and m.embedding_model = %(previous)s)
+           then %(previous)s else %(model)s::text end as model,
+         exists (select from memory_fact m
+                 where m.tenant_id = u.tenant_id and m.user_id = v.user_id
+                 offset {MOST_FACTS}) as is_large
+  from (values
     (false, u.user_id, u.revision, %(known)s::integer, %(until)s::timestamptz),
     (true, o.user_id, o.revision, %(shared)s::integer, %(shared_until)s::timestamptz)
   ) as v (is_shared, user_id, revision, known, until)
@@ -61,22 +67,28 @@ from (
   offset 0
 ) as p
 cross join lateral (
-  select case when %(previous)s::text is not null
-      and exists (select from memory_fact m
-                  where m.tenant_id = u.tenant_id and m.user_id = p.user_id
-                    and m.embedding_model = %(previous)s)
-    then %(previous)s else %(model)s::text end as model
-) as s
-left join lateral (
-  select * from memory_fact m
-  where m.tenant_id = u.tenant_id and m.user_id = p.user_id and {LIVE}
-  order by pinned desc, kind = 'constraint' desc, kind = 'profile' desc,
-    case when pinned or kind in ('constraint', 'profile') then created_at end, created_at desc, id
-  limit {MOST_FACTS}
-) as f on true
+  select string_agg(uuid_send(id), ''), array_agg(text), array_agg(kind), array_agg(pinned),
+         array_agg(source = 'mcp'), array_agg(guard_version),
+         string_agg(timestamptz_send(created_at), ''),
+         string_agg(timestamptz_send(last_confirmed_at), ''), array_agg(confirmations),
+         min(coalesce(expires_at, 'infinity'))::text,
+         min(text) filter (where slot = 'name'),
+         array_agg(embedding is not null and embedding_model = p.model),
+         string_agg(halfvec_send(embedding), '') filter (where embedding_model = p.model),
+         array_agg(array_to_string(tsvector_to_array(words), ' '))
+  from memory_fact f
+  where tenant_id = u.tenant_id and user_id = p.user_id and {LIVE}
+    and (not p.is_large or id in (
+      select id from memory_fact m
+      where m.tenant_id = u.tenant_id and m.user_id = p.user_id and {LIVE}
+      order by pinned desc, kind = 'constraint' desc, kind = 'profile' desc,
+        case when pinned or kind in ('constraint', 'profile') then created_at end,
+        created_at desc, id
+      limit {MOST_FACTS}))
+) as f
 """  # noqa: S608 - the text put in is a constant
 """The facts of a user `u` and of the organization `o`, rows of `memory_user`, if `is_wanted.it` and
-they are not as `known` says."""
+they are not as `known` says: a row for each of the two."""
 
 
 @dataclass(slots=True, repr=False, eq=False)
@@ -211,18 +223,17 @@ class Mirrors:
         self, scope: Scope, newer: Sequence[trip.Row], own: Mirror | None, shared: Mirror | None
     ) -> tuple[Mirror, Mirror]:
         """Keep what `NEWER` gave; give the user's and the organization's."""
-        of_user = [row[1:] for row in newer if not row[0]]
-        of_all = [row[1:] for row in newer if row[0]]
-        if of_user:
-            own = await self._learn(scope.user_id, of_user)
-        if of_all:
-            shared = await self._learn(scope.tenant_id, of_all)
+        for is_shared, *row in newer:
+            if is_shared:
+                shared = await self._learn(scope.tenant_id, row)
+            else:
+                own = await self._learn(scope.user_id, row)
         # One without facts is known too, and is falsy.
         return EMPTY if own is None else own, EMPTY if shared is None else shared
 
-    async def _learn(self, user_id: UUID, rows: Sequence[trip.Row]) -> Mirror:
-        is_large = len(rows) > MANY
-        mirror = await asyncio.to_thread(_mirror, rows) if is_large else _mirror(rows)
+    async def _learn(self, user_id: UUID, row: Sequence[Any]) -> Mirror:
+        is_large = row[_TEXTS] is not None and len(row[_TEXTS]) > MANY
+        mirror = await asyncio.to_thread(_mirror, row) if is_large else _mirror(row)
         if mirror.size <= self._kept.maxsize:
             self._kept[user_id] = mirror
             if self._timer is None:
@@ -252,41 +263,50 @@ def _size(mirror: Mirror) -> int:
     return mirror.size
 
 
-def _mirror(rows: Sequence[trip.Row]) -> Mirror:
-    revision, model = rows[0][:2]
-    known = sorted((row[2:] for row in rows if row[2] is not None), key=_AGE)
-    (ids, texts, kinds, pinned, of_model, guards, created, confirmed, expires, confirmations,
-     names, vectors, words) = zip(*known, strict=True) if known else ((),) * 13  # fmt: skip
-    ranks = list(map(_rank, kinds, pinned, of_model))
+_TEXTS: Final = 3
+
+
+def _mirror(row: Sequence[Any]) -> Mirror:
+    """Put columns of facts, as `NEWER` gives them, in order of age."""
+    (revision, model, ids, texts, kinds, pinned, of_model, guards, created, confirmed,
+     confirmations, until, name, has_vector, vectors, words) = row  # fmt: skip
+    created, confirmed, ids = _times(created), _times(confirmed), ids or b""
+    ids = [ids[start : start + 16] for start in range(0, len(ids), 16)]
+    order = sorted(range(len(ids)), key=lambda place: (created[place], ids[place]))
+
+    def by_age(column: Sequence[T]) -> list[T]:
+        return [column[place] for place in order]
+
+    kinds, pinned, guards = by_age(kinds), by_age(pinned), by_age(guards)
+    ranks = list(map(_rank, kinds, pinned, by_age(of_model)))
     always = [place for place, rank in enumerate(ranks) if rank < _NEVER_ON]
     standing = sorted(always, key=ranks.__getitem__)
-    hashes, owners = _index(words)
+    ordinal = list(accumulate(has_vector or ()))
+    hashes, owners = _index(by_age(words))
     return Mirror(
         revision=revision,
-        until=min(expires, default="infinity"),
+        until=until or "infinity",
         model=model,
-        name=next((text for text, tells in zip(texts, names, strict=True) if tells), None),
-        ids=ids,
-        texts=texts,
+        name=name,
+        ids=by_age(ids),
+        texts=by_age(texts),
         kinds=kinds,
         pinned=pinned,
         guard_versions=guards,
-        created_at=_times(created),
-        last_confirmed_at=_times(confirmed),
-        confirmations=confirmations,
+        created_at=by_age(created),
+        last_confirmed_at=by_age(confirmed),
+        confirmations=by_age(confirmations),
         standing=standing,
         standing_set=frozenset(standing),
         printed=frozenset(standing[: CAPS["always_on"]]),
         spare=min(sum(version < guard.VERSION for version in guards), MOST_SPARE),
-        with_vector=[place for place, vector in enumerate(vectors) if vector is not None],
-        vectors=_vectors([vector for vector in vectors if vector is not None]),
+        with_vector=[place for place, has in enumerate(by_age(has_vector)) if has],
+        vectors=_vectors(vectors, [ordinal[at] - 1 for at in order if has_vector[at]]),
         words=hashes,
         owners=owners,
     )
 
 
-_AGE: Final = itemgetter(6, 0)
-"""Creation, then id, both as bytes that sort as they should."""
 _NEVER_ON: Final = 3
 
 
@@ -297,16 +317,16 @@ def _rank(kind: Kind, pinned: bool, of_model: bool) -> int:  # noqa: FBT001 - co
     return 0 if pinned else 1 if kind == "constraint" else 2
 
 
-def _times(sent: Iterable[bytes]) -> list[int]:
-    times: list[int] = np.frombuffer(b"".join(sent), ">i8").tolist()
+def _times(sent: bytes | None) -> list[int]:
+    times: list[int] = np.frombuffer(sent or b"", ">i8").tolist()
     return times
 
 
-def _vectors(sent: Sequence[bytes]) -> NDArray[np.float16]:
+def _vectors(sent: bytes | None, order: Sequence[int]) -> NDArray[np.float16]:
     """Read vectors as `halfvec_send` writes them: a length, a zero, the numbers, all big-endian."""
-    if not sent:
+    if sent is None:
         return np.empty((0, 0), np.float16)
-    numbers = np.frombuffer(b"".join(sent), ">i2").reshape(len(sent), -1)[:, 2:]
+    numbers = np.frombuffer(sent, ">i2").reshape(len(order), -1)[order, 2:]
     return numbers.astype(np.int16).view(np.float16)
 
 
@@ -318,5 +338,5 @@ def _index(words: Sequence[str]) -> tuple["array[int]", "array[int]"]:
     return array("q", hashes[order].tobytes()), array("i", owners[order].tobytes())
 
 
-EMPTY: Final = _mirror([(0, "", *(None,) * 13)])
+EMPTY: Final = _mirror((0, "", *(None,) * 14))
 """Of somebody without facts, or unseen."""
