@@ -216,8 +216,11 @@ class Mirrors:
 
     def known(self, user_id: UUID, model: str, previous: str | None = None) -> Mirror | None:
         """Give a user's facts as they were last read here, with vectors of one of the two."""
-        kept = self._kept.get(user_id)
-        return kept if kept is not None and kept.model in {model, previous} else None
+        try:
+            kept = self._kept[user_id]
+        except KeyError:
+            return None
+        return kept if kept.model in {model, previous} else None
 
     async def learn(
         self, scope: Scope, newer: Sequence[trip.Row], own: Mirror | None, shared: Mirror | None
