@@ -34,8 +34,8 @@ log = logger(__name__)
 class Child:
     """A started process. Its answers come in the order of its texts.
 
-    It ends with `end`, with the last reference to it, and with the service, however that ends. Event
-    loops may take turns.
+    It ends with `end`, with the last reference to it, and with the service, however that ends.
+    Event loops may take turns.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -46,10 +46,10 @@ class Child:
             raise EmbedderError("unavailable") from None
         with theirs:
             try:
-                process = subprocess.Popen(  # noqa: S603 - our own program, without a shell
+                self._process = subprocess.Popen(  # noqa: S603 - our own program, without a shell
                     command,
-                    stdin=theirs,
-                    stdout=theirs,
+                    stdin=theirs.fileno(),
+                    stdout=theirs.fileno(),
                     stderr=subprocess.DEVNULL,
                     # More threads than it uses would take memory all the same.
                     env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
@@ -58,11 +58,16 @@ class Child:
                 self._socket.close()
                 raise EmbedderError("unavailable") from None
         self._socket.setblocking(False)
-        self._close = weakref.finalize(self, _close, process, self._socket)
+        self._close = weakref.finalize(self, _close, self._process, self._socket)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: deque[tuple[bytes, asyncio.Future[bytes]]] = deque()
         self._asked: deque[asyncio.Future[bytes]] = deque()
         self._came = b""
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        return self._process.pid
 
     @property
     def has_ended(self) -> bool:
@@ -83,6 +88,8 @@ class Child:
 
     def end(self) -> None:
         """Kill the process, which holds nothing but the model. Who waits hears `unavailable`."""
+        if self.has_ended:
+            return
         self._leave_loop()
         self._close()
         for answer in (*self._asked, *(answer for _, answer in self._waiting)):
@@ -125,7 +132,7 @@ class Child:
 
     def _fail(self) -> None:
         self.end()
-        log.warning("embedder_ended")
+        log.warning("embedder_ended", status=self._process.returncode)
 
 
 def _close(process: "subprocess.Popen[bytes]", ours: socket.socket) -> None:

@@ -24,7 +24,7 @@ QUEUE = 128
 ENCODER: Final = (sys.executable, "-P", str(Path(__file__).with_name("encoder.py")))
 
 PAUSE = 5.0
-"""Seconds from one start of the process to the next: one that can't load must not try all the time."""
+"""Seconds from one start of the process to the next: one that can't load mustn't always try."""
 
 
 class Local:
