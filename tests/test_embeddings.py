@@ -310,12 +310,12 @@ def test_query_does_not_wait_behind_the_facts_that_came_before(local: Local) -> 
     assert asyncio.run(act(local))
 
 
-def test_event_loop_is_free_while_many_texts_are_embedded(local: Local) -> None:
+def test_service_has_its_interpreter_to_itself_while_many_texts_are_embedded(local: Local) -> None:
     async def act(embedder: Local) -> tuple[float, float]:
         await embedder.warm()
-        ours, whole = time.thread_time(), time.perf_counter()
+        ours, whole = time.process_time(), time.perf_counter()
         await asyncio.gather(*(embedder.embed(["I moved to Lisbon. " * 9] * 10) for _ in range(10)))
-        return time.thread_time() - ours, time.perf_counter() - whole
+        return time.process_time() - ours, time.perf_counter() - whole
 
     ours, whole = asyncio.run(act(local))
 
