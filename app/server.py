@@ -37,7 +37,7 @@ GARBAGE_AFTER: Final = 10_000
 
 TURN: Final = 0.0005
 """Seconds for which a thread may keep the interpreter from the others; Python's own number is ten
-times more, for which every request would wait, several times over, while a message is embedded."""
+times more, for which every request would wait, several times over, while a conversation is read."""
 
 READ_WITHIN: Final = 25.0
 """Seconds that an answer may wait for its reader."""

