@@ -49,19 +49,18 @@ class Lasting:
         block = chosen.block
         stable, volatile = chosen.stable.escaped if block else "", escaped(chosen.volatile)
         system = _SYSTEM % (stable, volatile) if block else ""
-        facts = ",".join(
-            [f"{row.json}null}}" for row in chosen.stable.rows]
-            + [f"{row.json}{chosen.scores[row.id]}}}" for row in chosen.similar]
-        )
+        facts = [f"{row.json}{chosen.scores[row.id]}}}" for row in chosen.similar]
+        if chosen.stable.json:
+            facts.insert(0, chosen.stable.json)
         tokens = estimate_tokens(block)
         return cls(
             f'{{"block":"{stable}{volatile}","stable":"{stable}","volatile":"{volatile}",'
-            f'"system":[{system}],"facts":[{facts}],"tokens":{tokens},'
+            f'"system":[{system}],"facts":[{",".join(facts)}],"tokens":{tokens},'
             f'"left_out":{to_json(chosen.left_out).decode()}}}',
             f'W/"{hashlib.sha256(block.encode()).hexdigest()[:32]}"',
             tokens,
-            [row.id for row in chosen.rows if row.tier != "organization"],
-            [row.id for row in chosen.rows if row.tier == "organization"],
+            [*chosen.stable.own, *(row.id for row in chosen.similar)],
+            chosen.stable.shared,
         )
 
 

@@ -179,7 +179,8 @@ class Mirror:
             return [-2.0] * len(self)
         distances = np.empty((len(vectors), len(self.vectors)))
         numkong.cdist(vectors, self.vectors, "angular", out=distances)
-        near: list[float] = (1 - distances.min(axis=0)).tolist()
+        nearest = distances[0] if len(distances) == 1 else distances.min(axis=0)
+        near: list[float] = (1 - nearest).tolist()
         if len(near) == len(self):
             return near
         found = [-2.0] * len(self)

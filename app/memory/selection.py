@@ -73,6 +73,11 @@ class Stable:
     weight: int = field(init=False)
     escaped: str = field(init=False)
     """The text as it stands in JSON."""
+    json: str = field(init=False)
+    """The facts in the answer."""
+    own: Sequence[str] = field(init=False)
+    """Ids of the user's facts, `shared` those of the organization's."""
+    shared: Sequence[str] = field(init=False)
 
     def __post_init__(self) -> None:
         """Put it into words."""
@@ -80,6 +85,9 @@ class Stable:
         self.text = render_stable(lines["organization"], lines["always_on"])
         self.weight = weigh(self.text + CLOSE)
         self.escaped = escaped(self.text)
+        self.json = ",".join([f"{row.json}null}}" for row in self.rows])
+        self.own = [row.id for row in self.rows if row.tier != "organization"]
+        self.shared = [row.id for row in self.rows if row.tier == "organization"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +112,6 @@ class Selection:
     volatile: str = ""
     left_out: dict[Tier, int] = field(default_factory=lambda: dict.fromkeys(CAPS, 0))
     rechecked: Sequence[str] = ()
-
-    @property
-    def rows(self) -> list[Row]:
-        """The facts in the block, in its order."""
-        return [*self.stable.rows, *self.similar]
 
     @property
     def block(self) -> str:

@@ -78,13 +78,13 @@ def _rows(draw: st.DrawFn) -> list[Row]:
 @given(_rows(), st.integers(100, 4000))
 def test_a_selection_fits_caps_and_budget_and_shows_each_fact_once(rows: list[Row], budget: int):
     chosen = _selected(rows, budget)
-    block = chosen.block
+    block, facts = chosen.block, [*chosen.stable.rows, *chosen.similar]
     assert estimate_tokens(block) <= budget
     for tier, cap in CAPS.items():
-        shown = _count(chosen.rows, tier)
+        shown = _count(facts, tier)
         assert shown <= cap
         assert shown + chosen.left_out[tier] == _count(rows, tier)
-    assert sum(each.startswith("- ") for each in block.splitlines()) == len(chosen.rows)
+    assert sum(each.startswith("- ") for each in block.splitlines()) == len(facts)
 
 
 @given(_rows(), st.integers(100, 4000))
