@@ -153,7 +153,7 @@ class Settings(BaseSettings):
         timedelta(seconds=1), description="After this long recall answers without embeddings."
     )
     recall_cache: int = Field(
-        16,
+        64,
         ge=0,
         le=65536,
         description="MiB of facts that one process keeps ready for recall; 1 MiB holds about 650.",
