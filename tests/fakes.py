@@ -15,7 +15,7 @@ from uuid import UUID
 import numpy as np
 
 from app.embeddings import EmbedderError, Vector
-from app.embeddings.seam import Purpose, unit
+from app.embeddings.seam import Purpose, State, unit
 from app.llm import Candidate, Extraction, Judgement, Kind, Pair, Relation, Statement, Turn, Verdict
 from app.memory.core import Core
 from app.memory.policy import Policy, write_policy
@@ -111,6 +111,7 @@ class FakeEmbedder:
     dimensions = 4
     recall_floor = 0.5
     neighbour_floor = 0.5
+    state: State = "ok"
 
     def __init__(self) -> None:
         self.is_down = False

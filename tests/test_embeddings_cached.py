@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from app.embeddings import Cached, EmbedderError, Purpose, Vector
+from app.embeddings.seam import State
 from tests.scripted_embedder import code_of, using
 
 
@@ -14,6 +15,7 @@ class Counting:
     dimensions = 8
     recall_floor = 0.1
     neighbour_floor = 0.2
+    state: State = "ok"
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []

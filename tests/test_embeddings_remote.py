@@ -272,6 +272,21 @@ def test_probe_that_was_cancelled_is_followed_by_another() -> None:
         assert using(remote(service, breaker=Breaker(limit=1, pause=0.1)), act) is None
 
 
+def test_state_tells_what_passes_from_what_an_operator_must_mend() -> None:
+    async def act(embedder: OpenAICompatible) -> list[str]:
+        states: list[str] = [embedder.state]
+        for status in (503, 200, 401, 400, 503, 200):
+            service.always = Reply(status)
+            await code_of(embedder.embed(["a"]))
+            states.append(embedder.state)
+        return states
+
+    with ScriptedEmbedder() as service:
+        seen = using(remote(service), act)
+
+    assert seen == ["ok", "degraded", "ok", "failed", "ok", "degraded", "ok"]
+
+
 def test_refused_text_does_not_open_the_breaker() -> None:
     async def act(embedder: OpenAICompatible) -> list[str | None]:
         return [await code_of(embedder.embed(["a"])) for _ in range(6)]

@@ -13,10 +13,11 @@ from pydantic import SecretStr
 
 from app import metrics
 from app.deps import secret_digest
+from app.embeddings.seam import State
 from app.memory import health
 from app.memory.core import Check
 from tests.api.test_errors import check_problem
-from tests.fakes import silence, until, working
+from tests.fakes import FakeEmbedder, silence, until, working
 from tests.world import Caller, World
 
 ALERTS = Path(__file__).parents[1] / "docs" / "operations" / "alerts.yml"
@@ -171,6 +172,18 @@ async def test_a_model_that_fails_a_worker_elsewhere_is_seen_here(world: World):
     assert (await readyz(world))["checks"]["model"] == "failed"
     world.execute("update worker_state set seen_at = now() - interval '2 minutes'")
     assert (await readyz(world))["checks"]["model"] == "off"
+
+
+@pytest.mark.parametrize("state", ["degraded", "failed"])
+async def test_an_embedder_that_failed_lately_is_seen_and_asked_nothing(world: World, state: State):
+    embedder = FakeEmbedder()
+    embedder.state, embedder.is_down = state, True
+    assert (await readyz(world))["checks"]["embedder"] == "ok"
+    for core in replace(world.core, embedder=embedder), replace(world.core, previous=embedder):
+        async with world.over(core) as other:
+            answer = await other.http.get("/readyz")
+        assert answer.status_code == 200
+        assert answer.json()["checks"]["embedder"] == state
 
 
 async def test_a_worker_tells_of_its_model(world: World):

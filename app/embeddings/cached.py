@@ -11,7 +11,7 @@ from typing import Final
 
 from cachetools import TTLCache
 
-from app.embeddings.seam import Embedder, Purpose, Vector, legible
+from app.embeddings.seam import Embedder, Purpose, State, Vector, legible
 
 Key = bytes
 
@@ -57,6 +57,11 @@ class Cached:
     def neighbour_floor(self) -> float:
         """The floor of the embedder behind it."""
         return self._embedder.neighbour_floor
+
+    @property
+    def state(self) -> State:
+        """The state of the embedder behind it."""
+        return self._embedder.state
 
     async def embed(self, texts: Sequence[str], purpose: Purpose = "fact") -> list[Vector]:
         """See `Embedder`; what isn't known or under way is asked for in one call."""

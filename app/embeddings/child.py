@@ -34,11 +34,11 @@ log = logger(__name__)
 class Child:
     """A started process. Its answers come in the order of its texts.
 
-    It ends with `end`, with the last reference to it, and with the service, however that ends.
-    Event loops may take turns.
+    It ends with `end`, with the last reference to it, and with the service, however that ends; and
+    when it has left a text without an answer for `patience` seconds. Event loops may take turns.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], patience: float) -> None:
         """Start it. Raises `EmbedderError`."""
         try:
             self._socket, theirs = socket.socketpair()
@@ -59,6 +59,9 @@ class Child:
                 raise EmbedderError("unavailable") from None
         self._socket.setblocking(False)
         self._close = weakref.finalize(self, _close, self._process, self._socket)
+        self._patience = patience
+        self._watch: asyncio.TimerHandle | None = None
+        self._has_answered = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: deque[tuple[bytes, asyncio.Future[bytes]]] = deque()
         self._asked: deque[asyncio.Future[bytes]] = deque()
@@ -73,6 +76,11 @@ class Child:
     def has_ended(self) -> bool:
         """Whether it answers no more."""
         return not self._close.alive
+
+    @property
+    def answers(self) -> bool:
+        """Whether it has answered before, and was not seen to end since."""
+        return self._has_answered and not self.has_ended
 
     async def ask(self, text: bytes) -> bytes:
         """Give the vector of a text. Raises `EmbedderError` when the process ends before."""
@@ -99,6 +107,7 @@ class Child:
         self._waiting.clear()
 
     def _leave_loop(self) -> None:
+        self._watch_no_more()
         if self._loop and not self._loop.is_closed():
             self._loop.remove_reader(self._socket)
 
@@ -111,6 +120,10 @@ class Child:
                     self._socket.sendall(len(text).to_bytes(4, "little") + text)
         except OSError:
             self._fail()
+        else:
+            if self._asked and self._watch is None:
+                loop = asyncio.get_running_loop()
+                self._watch = loop.call_later(self._patience, self._give_up)
 
     def _receive(self) -> None:
         try:
@@ -126,6 +139,8 @@ class Child:
         while len(self._came) >= ANSWER:
             answer, self._came = self._came[:ANSWER], self._came[ANSWER:]
             asked = self._asked.popleft()
+            self._has_answered = True
+            self._watch_no_more()
             if _is_awaited(asked):
                 asked.set_result(answer)
         self._send()
@@ -133,6 +148,16 @@ class Child:
     def _fail(self) -> None:
         self.end()
         log.warning("embedder_ended", status=self._process.returncode)
+
+    def _give_up(self) -> None:
+        """End a process that hangs: who waits would wait for ever, a worker's jobs among them."""
+        self.end()
+        log.warning("embedder_hung")
+
+    def _watch_no_more(self) -> None:
+        if self._watch:
+            self._watch.cancel()
+            self._watch = None
 
 
 def _close(process: "subprocess.Popen[bytes]", ours: socket.socket) -> None:

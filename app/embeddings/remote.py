@@ -21,6 +21,7 @@ from app.embeddings.seam import (
     Floors,
     Gate,
     Purpose,
+    State,
     Vector,
     legible,
     unit,
@@ -105,6 +106,7 @@ class OpenAICompatible:
         self._width = dimensions
         self._budgets = budgets
         self._breaker = breaker or Breaker()
+        self._state: State = "ok"
         self._gate = Gate(CALLS)
         self._client = httpx2.AsyncClient(
             headers={b"authorization": f"Bearer {key}".encode()} if key else None,
@@ -123,6 +125,11 @@ class OpenAICompatible:
     def name(self) -> str:
         """Provider, model and width. Raises `EmbedderError` while the width isn't known."""
         return f"{self.provider}:{self._model}-{self.dimensions}"
+
+    @property
+    def state(self) -> State:
+        """See `Embedder`; what a service said of a text alone tells nothing."""
+        return self._state
 
     async def embed(self, texts: Sequence[str], purpose: Purpose = "fact") -> list[Vector]:
         """See `Embedder`. The time budget is that of each `BATCH` texts."""
@@ -155,14 +162,18 @@ class OpenAICompatible:
                     vectors = await self._ask(texts, purpose)
         except TimeoutError:
             self._breaker.failed()
+            self._state = "degraded"
             raise EmbedderError("unavailable") from None
         except EmbedderError as error:
             if error.code == "rejected":
                 self._breaker.succeeded()
+                self._state = "ok"
             else:
                 self._breaker.failed()
+                self._state = "failed" if error.code == "misconfigured" else "degraded"
             raise
         self._breaker.succeeded()
+        self._state = "ok"
         return vectors
 
     async def _ask(self, texts: list[str], purpose: Purpose) -> list[Vector]:

@@ -24,6 +24,8 @@ LONGEST = 1_000
 NARROWEST, WIDEST = 8, 1_024
 """Widths that can be stored. Fewer numbers than any model gives are a broken answer."""
 
+State = Literal["ok", "degraded", "failed"]
+
 Code = Literal["unavailable", "misconfigured", "rejected", "bad_answer", "busy", "unreadable"]
 
 
@@ -73,6 +75,14 @@ class Embedder(Protocol):
     @property
     def neighbour_floor(self) -> float:
         """Cosine to a candidate below which a stored fact isn't worth a judge's look."""
+        ...
+
+    @property
+    def state(self) -> State:
+        """How it was when last heard of: `failed` needs an operator, `degraded` passes by itself.
+
+        Nothing is asked for it.
+        """
         ...
 
     async def embed(self, texts: Sequence[str], purpose: Purpose = "fact") -> list[Vector]:

@@ -1,6 +1,7 @@
 """How the service does: what it can't serve without, and what it can."""
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Literal, cast
@@ -85,7 +86,7 @@ async def readiness(core: Core) -> Readiness:
         "ledger": "degraded" if core.ledger is None else "failed",
         "worker": "failed",
         "model": core.model_state(),
-        "embedder": "ok",
+        "embedder": _worst(each.state for each in (core.embedder, core.previous) if each),
     }
     try:
         async with asyncio.timeout(_PATIENCE):
@@ -104,9 +105,12 @@ async def readiness(core: Core) -> Readiness:
     if silent_for is not None and silent_for < WORKER_SILENT_AFTER:
         waits_too_long = oldest is not None and oldest > JOB_WAITS_TOO_LONG
         checks["worker"] = "degraded" if waits_too_long else "ok"
-    known = {checks["model"], *(models or ())}
-    checks["model"] = next(state for state in _WORST_FIRST if state in known)
+    checks["model"] = _worst((checks["model"], *(models or ())))
     return Readiness(checks, Queue(due, later, running, oldest))
+
+
+def _worst(found: Iterable[Check]) -> Check:
+    return min(found, key=_WORST_FIRST.index)
 
 
 async def tell(core: Core, worker: UUID) -> None:

@@ -12,6 +12,7 @@ import uvicorn
 
 from app import edge, metrics, server
 from app.deps import KeyCache
+from app.embeddings.seam import State
 from app.main import create_app
 from app.settings import Settings
 from tests.world import Caller, World
@@ -241,6 +242,7 @@ class _Stuck:
     """An embedder that never answers, and knows who waits for it."""
 
     name, dimensions, recall_floor, neighbour_floor = "stuck/1", 4, 0.5, 0.5
+    state: State = "ok"
 
     def __init__(self) -> None:
         self.waiting = 0

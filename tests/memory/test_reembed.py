@@ -9,7 +9,7 @@ import pytest
 
 from app.db import Scope
 from app.embeddings import Vector
-from app.embeddings.seam import Purpose, unit
+from app.embeddings.seam import Purpose, State, unit
 from app.memory.mirror import Mirrors
 from app.memory.reembed import AT_ONCE, count_old, reembed_user
 from app.text import words
@@ -28,6 +28,7 @@ class Hashed:
     """A model whose vectors hold the words of a text, in a space of its own."""
 
     recall_floor = neighbour_floor = 0.3
+    state: State = "ok"
 
     def __init__(self, name: str, dimensions: int) -> None:
         self.name, self.dimensions = f"{name}-{dimensions}", dimensions
