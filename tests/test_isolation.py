@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 
 from app.db import SERVICE_ROLE
+from app.lines import statement
 from app.settings import Settings
 from app.wire import decode_id
 from tests.api.routes import KEYED, ROUTES, Route
@@ -323,6 +324,10 @@ async def test_a_connection_forgets_its_tenant_under_cancelled_and_failing_reque
         async with narrow.core.db.pool.connection() as connection:
             raw = await (await connection.execute(question)).fetchone()
         assert raw == (True, None)
+        line = await narrow.core.db.lines.take()
+        [found] = await line.exchange([(statement(question), {})])
+        await narrow.core.db.lines.give(line)
+        assert (found.get_value(0, 0), found.get_value(0, 1)) == (b"\x01", None)
         async with narrow.core.db._sessions() as session:
             row = (await session.execute(text(question))).one()
         assert tuple(row) == (True, None)
