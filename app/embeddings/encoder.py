@@ -37,7 +37,7 @@ def serve(model: Any, texts: BinaryIO, vectors: BinaryIO) -> None:
 
 
 def _encode(model: Any, text: bytes) -> bytes:
-    with suppress(ArithmeticError, LookupError, OSError, ValueError):
+    with suppress(Exception):  # or a text that the model can't take would end it for everybody
         wide = np.asarray(model.encode(text.decode()), np.float64)
         # As `seam.unit`, but a cold cache would make it slow on the thread of the service.
         vector = (wide / np.sqrt(wide @ wide)).astype(np.float32)
