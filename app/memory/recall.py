@@ -28,7 +28,7 @@ from app.memory.core import Core, incognito_digest
 from app.memory.mirror import MANY, NEWER, Mirror, known
 from app.memory.own_name import without_name
 from app.memory.ranking import Asked
-from app.memory.recall_log import Line
+from app.memory.recall_log import LogLine
 from app.memory.selection import Similar, select
 from app.memory.space import embedder_named, name_of, previous_name
 from app.telemetry import logger
@@ -206,8 +206,8 @@ class _stage:  # noqa: N801 - read as a function; a generator's would cost three
         metrics.recall_stage(self._name, time.perf_counter() - self._started)
 
 
-def _line(scope: Scope, answer: Recall) -> Line:
-    return Line(
+def _line(scope: Scope, answer: Recall) -> LogLine:
+    return LogLine(
         answer.recall_id,
         scope,
         time.monotonic(),

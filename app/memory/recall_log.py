@@ -91,7 +91,7 @@ where f.tenant_id = %(tenant)s and f.user_id = %(user_id)s and f.id = due.id
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LogLine:
     """One recall. `shared` are the organization's facts, `rechecked` passed a newer guard.
 
     `at` is monotonic, and serves to tell how long ago it was.
@@ -112,12 +112,12 @@ class RecallLog:
     """The lines of one process that are not yet in the database."""
 
     def __init__(self) -> None:
-        self._waiting: list[Line] = []
+        self._waiting: list[LogLine] = []
         self._writing = asyncio.Lock()
         self._writer: asyncio.Task[None] | None = None
         self._recalled_today = Recent(50_000)
 
-    def note(self, db: Database, line: Line) -> None:
+    def note(self, db: Database, line: LogLine) -> None:
         """Keep a line for later. Never waits, never fails."""
         if len(self._waiting) < MOST_WAITING:
             self._waiting.append(line)
@@ -141,7 +141,7 @@ class RecallLog:
         """Write what waits; what can't be written is dropped, and counted in the service's log."""
         async with self._writing:
             lines, self._waiting = self._waiting, []
-            by_tenant: dict[UUID, list[Line]] = defaultdict(list)
+            by_tenant: dict[UUID, list[LogLine]] = defaultdict(list)
             for line in lines:
                 by_tenant[line.scope.tenant_id].append(line)
             for tenant_id, own in by_tenant.items():
@@ -156,7 +156,7 @@ class RecallLog:
             self._writer.cancel()
         await self.write(db)
 
-    def _calls(self, tenant_id: UUID, lines: Sequence[Line]) -> list[Call]:
+    def _calls(self, tenant_id: UUID, lines: Sequence[LogLine]) -> list[Call]:
         rows, calls = [], []
         at = time.monotonic()
         recalled: dict[UUID, set[str]] = defaultdict(set)
@@ -179,7 +179,7 @@ class RecallLog:
         return [(_LINES, values), *calls, (_COUNTS, values)]
 
 
-def _row(line: Line, at: float) -> dict[str, object]:
+def _row(line: LogLine, at: float) -> dict[str, object]:
     return {
         "user_id": line.scope.user_id.hex,
         "id": line.recall_id.hex,
