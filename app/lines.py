@@ -6,6 +6,7 @@ each time, cost several times what such a transaction costs the database.
 
 import asyncio
 import re
+import select
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -21,8 +22,11 @@ from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGresult
 from psycopg_pool import AsyncConnectionPool
 
-PATIENCE: Final = 1.5
-"""Seconds without an answer after which a line counts as dead."""
+LOOK_EVERY: Final = 0.1
+"""Seconds after which a line that was told of nothing looks for itself."""
+
+LOOKS: Final = 15
+"""Looks in vain after which it counts as dead."""
 
 HELD_FOR: Final = 300.0
 """Seconds after which a line goes back to the pool, which replaces what is old."""
@@ -81,12 +85,12 @@ class Line:
         Raises `psycopg.Error`; the line is of no use then, nor if the caller is cancelled.
         """
         self._answered = self._loop.create_future()
-        patience = self._loop.call_later(PATIENCE, self._end, NoAnswer("no answer"))
+        self._look_later(LOOKS)
         try:
             answers = self._send(calls)
             await self._answered
         finally:
-            patience.cancel()
+            self._timer.cancel()
             self._answered = None
         results, self._results = self._results, []
         for result in results:
@@ -137,21 +141,41 @@ class Line:
     def _read(self) -> None:
         """Take what arrived, up to the answer that says that there are no more."""
         pgconn = self._pgconn
+        is_over = False
         try:
             pgconn.consume_input()
             while self._answered is not None and not pgconn.is_busy():
                 result = pgconn.get_result()
                 if result is None:  # the end of one statement's answers
-                    if pgconn.status != ConnStatus.OK:
+                    # After a send that failed libpq has no more answers, and calls itself well.
+                    if is_over or pgconn.status != ConnStatus.OK:
                         raise psycopg.OperationalError("the connection is lost")
+                    is_over = True
                 elif result.status == ExecStatus.PIPELINE_SYNC:
                     if not self._answered.done():
                         self._answered.set_result(None)
                     return
                 else:
+                    is_over = False
                     self._results.append(result)
         except psycopg.OperationalError as error:
             self._end(error)
+
+    def _look_later(self, times: int) -> None:
+        self._timer = self._loop.call_later(LOOK_EVERY, self._look, times - 1)
+
+    def _look(self, times: int) -> None:
+        """Read without being told: of a socket with an error uvloop tells nobody."""
+        socket = select.poll()
+        socket.register(self._socket, select.POLLIN)
+        if socket.poll(0):  # else libpq would wait for it, and everybody with it
+            self._read()
+        if self._answered is None or self._answered.done():
+            return
+        if times:
+            self._look_later(times)
+        else:
+            self._end(NoAnswer("no answer"))
 
     def _end(self, error: Exception) -> None:
         """Tell whoever waits that nothing will come."""
@@ -170,6 +194,7 @@ class Lines:
         self._most = kept
         self._prepares = prepares
         self._idle: list[Line] = []
+        self._waiting = 0
 
     async def take(self) -> Line:
         """Give a line to one caller, who gives it back. Raises `PoolTimeout`."""
@@ -178,15 +203,26 @@ class Lines:
             if line.is_open:
                 return line
             await self.discard(line)
-        return Line(await self._pool.getconn(), prepares=self._prepares)
+        self._waiting += 1
+        try:
+            connection = await self._pool.getconn()
+        finally:
+            self._waiting -= 1
+        return Line(connection, prepares=self._prepares)
 
     async def give(self, line: Line) -> None:
-        """Take a line back after an exchange that went well."""
-        if line.is_open and len(self._idle) < self._most and time.monotonic() < line.until:
+        """Take a line back after an exchange that went well; who waits at the pool comes first."""
+        if (
+            line.is_open
+            and not self._waiting
+            and len(self._idle) < self._most
+            and time.monotonic() < line.until
+        ):
             self._idle.append(line)
             return
         line.leave()
-        await self._pool.putconn(line.connection)
+        # A pool that is interrupted at this loses the connection.
+        await asyncio.shield(self._pool.putconn(line.connection))
 
     async def discard(self, line: Line) -> None:
         """Close a line that went wrong: what it still has to say belongs to nobody."""

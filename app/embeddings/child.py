@@ -11,6 +11,7 @@ import subprocess
 import weakref
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 
 from app.embeddings.seam import EmbedderError
 from app.telemetry import logger
@@ -92,7 +93,13 @@ class Child:
         answer: asyncio.Future[bytes] = loop.create_future()
         self._waiting.append((text, answer))
         self._send()
-        return await answer
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            # A process that stands still never comes to it.
+            with suppress(ValueError):
+                self._waiting.remove((text, answer))
+            raise
 
     def end(self) -> None:
         """Kill the process, which holds nothing but the model. Who waits hears `unavailable`."""
