@@ -194,7 +194,6 @@ class Lines:
         self._most = kept
         self._prepares = prepares
         self._idle: list[Line] = []
-        self._waiting = 0
 
     async def take(self) -> Line:
         """Give a line to one caller, who gives it back. Raises `PoolTimeout`."""
@@ -203,32 +202,35 @@ class Lines:
             if line.is_open:
                 return line
             await self.discard(line)
-        self._waiting += 1
+        connection = await self._pool.getconn()
         try:
-            connection = await self._pool.getconn()
-        finally:
-            self._waiting -= 1
-        return Line(connection, prepares=self._prepares)
+            return Line(connection, prepares=self._prepares)
+        except psycopg.Error:
+            await self._put_back(connection)
+            raise
 
     async def give(self, line: Line) -> None:
         """Take a line back after an exchange that went well; who waits at the pool comes first."""
         if (
             line.is_open
-            and not self._waiting
             and len(self._idle) < self._most
             and time.monotonic() < line.until
+            and not self._pool.get_stats()["requests_waiting"]
         ):
             self._idle.append(line)
             return
         line.leave()
-        # A pool that is interrupted at this loses the connection.
-        await asyncio.shield(self._pool.putconn(line.connection))
+        await self._put_back(line.connection)
 
     async def discard(self, line: Line) -> None:
         """Close a line that went wrong: what it still has to say belongs to nobody."""
         line.leave()
         await line.connection.close()
-        await self._pool.putconn(line.connection)
+        await self._put_back(line.connection)
+
+    async def _put_back(self, connection: psycopg.AsyncConnection) -> None:
+        # A pool that is interrupted at this loses the connection.
+        await asyncio.shield(self._pool.putconn(connection))
 
     async def renew(self) -> None:
         """Replace what is idle, at the pool too: where one has died, its neighbours mostly have."""

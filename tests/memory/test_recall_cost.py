@@ -11,10 +11,11 @@ import pytest
 from cachetools import TTLCache
 
 from app.db import Database
-from app.lines import Line
+from app.lines import Line, statement
 from app.memory.core import Core
 from app.memory.recall import Question, recall
 from app.memory.recall_log import RecallLog
+from app.trip import trip
 from tests.planting import Planted, embedded, plant
 from tests.world import Caller
 
@@ -198,6 +199,24 @@ async def test_connections_that_forgot_their_statements_are_replaced_within_the_
     finally:
         await db.close()
     assert "Likes tea." in {fact.text for fact in answer.facts}
+
+
+async def test_nobody_who_waits_for_a_connection_is_overtaken_by_who_asks_again(drinker: Caller):
+    db = Database(drinker.world.urls.service, pool_size=2, pool_timeout=0.5)
+    await db.open()
+    trips = [0] * 4
+
+    async def ask(caller: int) -> None:
+        until = time.monotonic() + 1
+        while time.monotonic() < until:
+            await trip(db, drinker.tenant_id, (statement("select pg_sleep(0.005)"), {}))
+            trips[caller] += 1
+
+    try:
+        await asyncio.gather(*map(ask, range(4)))
+    finally:
+        await db.close()
+    assert min(trips) > max(trips) / 2
 
 
 async def test_a_database_that_does_not_answer_is_given_up_within_two_seconds(drinker: Caller):
