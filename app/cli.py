@@ -351,6 +351,7 @@ def audit_poisoning(tenant: Tenant, data_dir: DataDir = None) -> None:
 
 async def _audit(settings: Settings, address: Address, tenant: str) -> list[dict[str, Any]]:
     from app.memory.audit import audit_poisoning as audit  # noqa: PLC0415
+    from app.memory.covered import covered  # noqa: PLC0415
     from app.wiring import open_core  # noqa: PLC0415
 
     async with _open(address.owner_url) as base:
@@ -360,7 +361,7 @@ async def _audit(settings: Settings, address: Address, tenant: str) -> list[dict
     return [
         {
             "fact": str(suspect.fact.id),
-            "text": suspect.fact.text,
+            "text": covered(suspect.fact.text, suspect.fact.guard_version),
             "user": suspect.user,
             "phrase": suspect.phrase,
             "score": round(suspect.score, 4),

@@ -30,6 +30,7 @@ from app.memory import (
     health,
     learn,
     overdue,
+    recheck,
     rejudge,
     retention,
 )
@@ -221,6 +222,7 @@ def build_queue(core: Core) -> App:
     @app.task(name="audit", queueing_lock="audit")
     async def audit_tenants(timestamp: int) -> None:
         del timestamp
+        await recheck.recheck_every_tenant(core)
         await audit.audit_every_tenant(core)
 
     # Asked each hour, for a worker may be down at any of them; the night itself knows its end.

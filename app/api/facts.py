@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.db import now
 from app.deps import ByPrefix, CoreDep, CredentialDep, KeyedRoute, Needs, OwnerDep, Tx
 from app.memory import facts
+from app.memory.covered import covered, covered_quote
 from app.memory.view import AnyStatus, Status, View, status_of
 from app.models import Fact
 from app.once import OnceDep
@@ -80,7 +81,15 @@ class FactOut(Model):
     def of(cls, fact: Fact, at: datetime) -> "FactOut":
         """Show a stored fact as it stands at this time."""
         shown = {name: getattr(fact, name) for name in cls.model_fields if hasattr(Fact, name)}
-        return cls(**{**shown, "metadata": fact.extra, "status": status_of(fact, at)})
+        return cls(
+            **{
+                **shown,
+                "text": covered(fact.text, fact.guard_version),
+                "subject": covered(fact.subject, fact.guard_version),
+                "metadata": covered(fact.extra, fact.guard_version),
+                "status": status_of(fact, at),
+            }
+        )
 
 
 class FactPage(Model):
@@ -267,7 +276,7 @@ async def why(owner: OwnerDep, fact: FactId, key: CredentialDep, tx: Tx) -> WhyO
             EvidenceOut(
                 session=session,
                 message_id=row.message_id,
-                quote=row.quote,
+                quote=covered_quote(row.quote),
                 said_at=row.said_at,
             )
             for row, session in found.evidence
@@ -278,7 +287,7 @@ async def why(owner: OwnerDep, fact: FactId, key: CredentialDep, tx: Tx) -> WhyO
                 old=row.old_id,
                 new=row.new_id,
                 verdict=row.verdict,
-                reason=row.reason,
+                reason=covered_quote(row.reason),
                 judge=row.judge,
                 at=row.at,
                 overturned_at=row.overturned_at,

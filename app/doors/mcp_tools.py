@@ -16,6 +16,7 @@ from app.db import now
 from app.memory import facts
 from app.memory.answer import Degraded
 from app.memory.core import Core
+from app.memory.covered import covered
 from app.memory.recall import DEFAULT_BUDGET, Question
 from app.memory.recall import recall as recall_block
 from app.memory.users import MemoryMode
@@ -51,7 +52,7 @@ class FactOut(Model):
         """Show a stored fact as it stands at this time."""
         return cls(
             id=fact.id,
-            text=fact.text,
+            text=covered(fact.text, fact.guard_version),
             kind=cast("Kind", fact.kind),
             status=status_of(fact, at),
             source=fact.source,

@@ -137,7 +137,7 @@ class _Lines:
 
     def add(self, table: Table, rows: Iterable[RowMapping]) -> None:
         for row in rows:
-            self._file.write(_json({"type": table.record, **row}) + b"\n")
+            self._file.write(_json({"type": table.record, **table.told(row)}) + b"\n")
 
     def finish(self) -> None:
         self._file.flush()
@@ -159,9 +159,8 @@ class _Document:
         self._between, self._ending = b"\n", b"]"
 
     def add(self, table: Table, rows: Iterable[RowMapping]) -> None:
-        del table
         for row in rows:
-            self._file.write(self._between + _json(dict(row)))
+            self._file.write(self._between + _json(table.told(row)))
             self._between = b",\n"
 
     def finish(self) -> None:

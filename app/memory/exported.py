@@ -3,6 +3,7 @@
 A test fails when a table that can hold personal data has no entry here, nor a reason there.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, get_args
 from uuid import UUID
@@ -10,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, select
 
 from app.db import Base
+from app.memory.covered import covered, covered_quote
 from app.memory.view import Status, with_status
 from app.models import (
     ApiKey,
@@ -43,6 +45,20 @@ class Table:
     group: str
     model: type[Base]
     rows: Select[*tuple[Any, ...]]
+    told: Callable[[Mapping[Any, Any]], dict[str, Any]] = dict
+    """Gives a row as it is told."""
+
+
+def _covered(row: Mapping[Any, Any]) -> dict[str, Any]:
+    told = dict(row)
+    version = told.pop("guard_version", 0)
+    for name in ("text", "subject", "metadata"):
+        if name in told:
+            told[name] = covered(told[name], version)
+    for name in ("quote", "reason"):
+        if told.get(name) is not None:
+            told[name] = covered_quote(told[name])
+    return told
 
 
 def _of_user(model: Any, *fields: Any) -> Select[Any]:
@@ -138,9 +154,11 @@ TABLES: Final = (
             Fact.forgotten_at,
             Fact.extra.label("metadata"),
             Fact.revision,
+            Fact.guard_version,
         )
         .outerjoin(*_session_of(Fact, Fact.source_session_id))
         .order_by(Fact.created_at, Fact.id),
+        _covered,
     ),
     Table(
         "evidence",
@@ -158,6 +176,7 @@ TABLES: Final = (
         )
         .outerjoin(*_session_of(Evidence, Evidence.session_id))
         .order_by(Evidence.created_at, Evidence.said_at, Evidence.quote, Evidence.id),
+        _covered,
     ),
     Table(
         "verdict",
@@ -173,6 +192,7 @@ TABLES: Final = (
             FactVerdict.at,
             FactVerdict.overturned_at,
         ).order_by(FactVerdict.at, FactVerdict.id),
+        _covered,
     ),
     Table(
         "event",

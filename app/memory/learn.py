@@ -19,6 +19,7 @@ from app.db import Scope, now
 from app.embeddings import Embedder, EmbedderError, Vector
 from app.llm import Judge, ModelError, ModelRefused, ModelUnavailable, Pair, Usage, Verdict
 from app.memory.core import Core
+from app.memory.covered import covered
 from app.memory.jobs import defer_rejudge
 from app.memory.pairs import pairs_of
 from app.memory.reconcile import Known, Plan, Proposal, Ruling, plan
@@ -208,6 +209,7 @@ async def load_facts(
         select(
             Fact.id,
             Fact.text,
+            Fact.guard_version,
             Fact.kind,
             Fact.subject,
             Fact.slot,
@@ -225,7 +227,7 @@ async def load_facts(
         .limit(newest)
     )
     # The table's CHECK makes `kind` one of the four; its column is plain text to the type checker.
-    return [Known(*cast("Iterable[Any]", row)) for row in rows]
+    return [Known(i, covered(text, guard), *cast("Any", rest)) for i, text, guard, *rest in rows]
 
 
 async def fingerprints(tx: AsyncSession, scope: Scope) -> frozenset[bytes]:
@@ -376,11 +378,11 @@ async def embed_missing(core: Core, scope: Scope) -> None:
             # Under the lock: a commit that found this job waiting is read too, once it is through.
             await lock_user(tx, scope)
             embedder = await embedder_of(tx, core, scope)
-            some = select(Fact.id, Fact.text).where(*without).limit(EMBEDDED_AT_ONCE)
-            rows = (await tx.execute(some)).all()
+            some = select(Fact.id, Fact.text, Fact.guard_version).where(*without)
+            rows = (await tx.execute(some.limit(EMBEDDED_AT_ONCE))).all()
         if not rows:
             return
-        vectors = await embedder.embed([row.text for row in rows])
+        vectors = await embedder.embed([covered(row.text, row.guard_version) for row in rows])
         async with core.db.tenant(scope.tenant_id) as tx:
             # Several facts are written, as in any commit: without it the two could deadlock.
             await lock_user(tx, scope)

@@ -22,7 +22,7 @@ from app.memory.facts import require_revision
 from app.memory.idempotency import forget_answers
 from app.memory.users import drop_frozen, find_user, lock_user
 from app.memory.write import record_events
-from app.models import Fact, Session, UserDirectory
+from app.models import Fact, Session, User, UserDirectory
 
 SWEPT = "swept"
 """The reason of facts that a sweep took away."""
@@ -134,17 +134,15 @@ async def sweep(tx: AsyncSession, tenant_id: UUID, way: Way, *, by: str) -> Swep
         if person is None:
             continue
         facts = set(await tx.scalars(select(Fact.id).where(*matching, Fact.user_id == user_id)))
-        restored += await _take(tx, scope, facts, by=by)
+        restored += await take(tx, person, facts, reason=SWEPT, by=by)
         quarantined += len(facts)
-        await drop_frozen(tx, person)
-        details = {"quarantined": len(facts)}
-        await audit_log.record(
-            tx, tenant_id, by, "quarantine_swept", about=user_id, details=details
-        )
     return Swept(quarantined, restored)
 
 
-async def _take(tx: AsyncSession, scope: Scope, facts: set[UUID], *, by: str) -> int:
+async def take(tx: AsyncSession, person: User, facts: set[UUID], *, reason: str, by: str) -> int:
+    """Put a locked user's facts into quarantine; give how many others are live again for that."""
+    scope = Scope(person.tenant_id, person.user_id)
+
     async def mark() -> None:
         await tx.execute(
             update(Fact)
@@ -153,11 +151,20 @@ async def _take(tx: AsyncSession, scope: Scope, facts: set[UUID], *, by: str) ->
                 Fact.user_id == scope.user_id,
                 Fact.id.in_(facts),
             )
-            .values(quarantined_at=now(tx), quarantine_reason=SWEPT, revision=Fact.revision + 1)
+            .values(quarantined_at=now(tx), quarantine_reason=reason, revision=Fact.revision + 1)
         )
 
     restored = await withdraw(tx, scope, facts, mark, by=by)
     await record_events(tx, scope, [(fact_id, "quarantined") for fact_id in sorted(facts)], by)
+    await drop_frozen(tx, person)
+    await audit_log.record(
+        tx,
+        scope.tenant_id,
+        by,
+        "quarantine_swept",
+        about=scope.user_id,
+        details={"quarantined": len(facts)},
+    )
     return restored
 
 

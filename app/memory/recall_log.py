@@ -78,11 +78,12 @@ with due as (
 update memory_fact f set last_recalled_at = now() from due
 where f.tenant_id = %(tenant)s and f.user_id = %(user_id)s and f.id = due.id
 """)
+# Recall has looked at a fact's sentence alone; one with metadata of a caller waits for the night.
 _RECHECKED: Final = statement("""
 with due as (
   select id from memory_fact
   where tenant_id = %(tenant)s and user_id = %(user_id)s and id = any (%(facts)s::uuid[])
-    and guard_version < %(guard)s
+    and guard_version < %(guard)s and metadata = '{}'
   for no key update skip locked
 )
 update memory_fact f set guard_version = %(guard)s from due

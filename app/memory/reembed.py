@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope
 from app.memory.core import Core
+from app.memory.covered import covered
 from app.memory.tenants import every_tenant
 from app.memory.users import lock_user
 from app.models import Fact, NewVector
@@ -58,7 +59,7 @@ async def reembed_user(core: Core, scope: Scope, advance: Callable[[int], object
             if not rows:
                 advance(await _take_over(tx, core, scope))
                 return
-        vectors = await core.embedder.embed([row.text for row in rows])
+        vectors = await core.embedder.embed([covered(row.text, row.guard_version) for row in rows])
         values = [
             {
                 "tenant_id": scope.tenant_id,
@@ -85,16 +86,17 @@ async def _next_users(core: Core, tenant_id: UUID, after: UUID) -> Sequence[UUID
         return (await tx.scalars(users)).all()
 
 
-async def _without(tx: AsyncSession, core: Core, scope: Scope) -> Sequence[Row[UUID, str]]:
-    """Give (id, text) of some facts that have no new vector anywhere yet."""
+async def _without(tx: AsyncSession, core: Core, scope: Scope) -> Sequence[Row[UUID, str, int]]:
+    """Give (id, text, guard_version) of some facts that have no new vector anywhere yet."""
     made = select(NewVector.fact_id).where(
         NewVector.tenant_id == scope.tenant_id,
         NewVector.user_id == scope.user_id,
         NewVector.embedding_model == core.embedder.name,
     )
     of = Fact.tenant_id == scope.tenant_id, Fact.user_id == scope.user_id
-    some = select(Fact.id, Fact.text).where(*of, _is_old(core), Fact.id.not_in(made))
-    return (await tx.execute(some.limit(AT_ONCE))).all()
+    words = select(Fact.id, Fact.text, Fact.guard_version)
+    some = words.where(*of, _is_old(core), Fact.id.not_in(made)).limit(AT_ONCE)
+    return (await tx.execute(some)).all()
 
 
 async def _keep(tx: AsyncSession, scope: Scope, values: Sequence[dict[str, Any]]) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.db import Scope, now
 from app.llm import Judge, Kind, ModelError, ModelMisconfigured, ModelUnavailable
 from app.memory.core import Core
+from app.memory.covered import covered
 from app.memory.jobs import defer_rejudge
 from app.memory.learn import live, load_facts, prepare
 from app.memory.policy import policy_of
@@ -97,7 +98,7 @@ def as_proposal(fact: Fact) -> Proposal:
     """Give a stored fact as if it were proposed now."""
     return Proposal(
         id=fact.id,
-        text=fact.text,
+        text=covered(fact.text, fact.guard_version),
         kind=cast("Kind", fact.kind),
         subject=fact.subject,
         slot=fact.slot,

@@ -11,6 +11,7 @@ from sqlalchemy import or_
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.db import Scope, now
+from app.errors import Invalid
 from app.memory import audit_log, guard
 from app.memory.core import Core
 from app.memory.facts import judge_for, require_on
@@ -32,10 +33,14 @@ async def release(
     """Let a fact of such a revision out of quarantine; give it, or the one that it repeats.
 
     Opens its own transactions, for the judge is waited for in between. Raises `NotFound`, `Stale`,
-    or `Conflict` while the user's memory is not on.
+    `Invalid` for what an older guard let in with a secret, or `Conflict` while the user's memory is
+    not on.
     """
     async with core.db.tenant(tenant_id) as tx:
         scope, fact = await find_held(tx, tenant_id, fact_id, revisions)
+        if fact.guard_version < guard.VERSION and guard.scrub(fact.text).found:
+            # Nobody was shown it as it is, so nobody can let it in.
+            raise Invalid("The fact holds what looks like a secret.", code="secret")
         proposal = as_proposal(fact)
         judge = await judge_for(tx, core, tenant_id, await policy_of(tx, core, tenant_id))
     prepared = await prepare(core, scope, [proposal], judge=judge, patience=core.patience.judge)

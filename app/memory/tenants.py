@@ -121,12 +121,14 @@ async def create_tenant(db: Database, name: str, *, by: str = "cli") -> tuple[UU
 async def resolve_tenant(db: Database, id_or_name: str) -> UUID:
     """Find a tenant by id or name, over the owner's connection: the service's role sees none.
 
-    Raises `NotFound`.
+    An id goes before a name that looks like one. Raises `NotFound`.
     """
+    asked = one_line(id_or_name)
     async with db.pool.connection() as connection:
         cursor = await connection.execute(
-            "select id from tenant where id::text = %(asked)s or name = %(asked)s",
-            {"asked": id_or_name.lower() if _is_uuid(id_or_name) else id_or_name},
+            "select id from tenant where id::text = lower(%(asked)s) or name = %(asked)s"
+            " order by name = %(asked)s limit 1",
+            {"asked": asked},
         )
         row = await cursor.fetchone()
     if row is None:
@@ -148,14 +150,6 @@ async def list_tenants(db: Database) -> list[UUID]:
     async with db.pool.connection() as connection:
         cursor = await connection.execute("select id from tenant order by created_at, id")
         return [row[0] for row in await cursor.fetchall()]
-
-
-def _is_uuid(value: str) -> bool:
-    try:
-        UUID(value)
-    except ValueError:
-        return False
-    return True
 
 
 async def create_key(
