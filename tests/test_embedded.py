@@ -30,8 +30,8 @@ import signal, sys, psycopg
 from pathlib import Path
 from app.embedded import EmbeddedPostgres
 with EmbeddedPostgres(Path(sys.argv[1]), durable=False) as postgres:
-    print("held", flush=True)
     try:
+        print("held", flush=True)
         sys.stdin.readline()
     except KeyboardInterrupt:
         with psycopg.connect(postgres.url("owner")) as connection:
@@ -299,7 +299,6 @@ def test_a_forked_child_stops_nothing(ready):
 
 def test_ctrl_c_does_not_reach_postgres(ready):
     with holding(ready) as child:
-        time.sleep(0.1)
         os.killpg(child.pid, signal.SIGINT)
         out, _ = child.communicate(timeout=20)
     assert out == "answers\n"
