@@ -112,7 +112,12 @@ class EmbeddedPostgres:
                     self._ensure_cluster()
                     self._ensure_answer()
                     answered = True
-                    self._bootstrap()
+                    try:
+                        self._bootstrap()
+                    except psycopg.OperationalError:
+                        # A backend that crashed a moment ago takes the others along; they return.
+                        self._ensure_answer()
+                        self._bootstrap()
                 except BaseException:
                     # A server that is still recovering is left to it: the next start joins it.
                     self._leave(users, stop=answered)

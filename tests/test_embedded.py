@@ -287,7 +287,7 @@ def test_handles_of_one_process_share_one_server(ready):
 
 def test_a_forked_child_stops_nothing(ready):
     fork = "    if os.fork() == 0:\n        postgres.stop()\n        os._exit(0)\n    os.wait()\n"
-    script = "import os\n" + HOLD.replace("    print(", fork + "    print(", 1)
+    script = "import os\n" + HOLD.replace("    try:", fork + "    try:", 1)
     with holding(ready, script) as child:
         pid = postmaster(ready)
         with EmbeddedPostgres(ready):

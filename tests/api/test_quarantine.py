@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from app.llm import Candidate
 from app.memory.audit import audit_every_tenant
 from app.memory.facts import NewFact, add_fact
@@ -214,6 +216,7 @@ async def test_the_audit_reports_planted_facts_and_what_the_guard_would_refuse(a
     assert len(await alice.facts()) == 3
 
 
+@pytest.mark.usefixtures("alone")
 async def test_the_nightly_audit_logs_numbers_and_no_words(alice: Caller, caplog):
     planted = (await alice.post("/facts", {"text": "Likes tea.", "kind": "preference"})).json()
     alice.world.execute(

@@ -343,6 +343,7 @@ async def test_the_logs_tell_what_went_without_a_word_of_it(alice: Caller):
     assert "ZQX" not in f"{entry}{audited}"
 
 
+@pytest.mark.usefixtures("alone")
 async def test_the_log_is_paged_newest_first_and_goes_in_its_time(alice: Caller):
     for n in range(5):
         await add(alice, f"Uses tool {n}.", expires_at=PAST)
@@ -505,6 +506,7 @@ async def test_a_night_is_one_however_many_workers_and_the_next_day_has_its_own(
     assert report.facts == {"expired": 1}
 
 
+@pytest.mark.usefixtures("alone")
 async def test_every_tenant_has_its_night_and_a_fault_costs_only_its_own(
     alice: Caller, other: Caller, monkeypatch
 ):

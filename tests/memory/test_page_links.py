@@ -78,6 +78,7 @@ async def test_what_is_no_token_opens_nothing(world, token):
         await page_links.find_page_session(world.core, token)
 
 
+@pytest.mark.usefixtures("alone")
 async def test_links_and_sessions_end_with_their_time_and_are_swept(alice):
     token = await link(alice, expires_in=1)
     cookie, _ = await page_links.consume_link(alice.world.core, await link(alice))

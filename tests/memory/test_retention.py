@@ -24,6 +24,7 @@ async def _fill(alice: Caller) -> None:
     await alice.block("seats", session="s")
 
 
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(
     ("table", "column", "kept", "gone"),
     [
@@ -44,6 +45,7 @@ async def test_rows_stay_for_their_time_and_no_longer(alice: Caller, table, colu
         assert _count(alice, table) == left, age
 
 
+@pytest.mark.usefixtures("alone")
 async def test_the_recall_log_stays_as_long_as_the_policy_says(alice: Caller):
     await _fill(alice)
     await alice.world.core.recalls.write(alice.world.core.db)
@@ -102,6 +104,7 @@ async def test_a_new_user_begins_as_the_policy_says(alice: Caller):
     assert await alice.facts("all") == []
 
 
+@pytest.mark.usefixtures("alone")
 async def test_a_tenant_that_fails_stops_no_other(alice: Caller, other: Caller, caplog):
     for one in (alice, other):
         await _fill(one)

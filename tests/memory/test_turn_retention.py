@@ -1,7 +1,11 @@
 """A turn goes once it is extracted, or is kept for as long as the tenant says, and read once."""
 
+import pytest
+
 from app.memory.retention import retain
 from tests.world import Caller
+
+pytestmark = pytest.mark.usefixtures("alone")
 
 SAID = "I prefer window seats on long flights."
 
