@@ -29,6 +29,7 @@ HOLD = """
 import signal, sys, psycopg
 from pathlib import Path
 from app.embedded import EmbeddedPostgres
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
 with EmbeddedPostgres(Path(sys.argv[1]), durable=False) as postgres:
     try:
         print("held", flush=True)
