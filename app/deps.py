@@ -112,9 +112,8 @@ class KeyCache:
         """Give what the header's key allows. Raises `Unauthorized` or `TooManyRequests`."""
         # By a digest: the cache holds no key, and a known one needn't be taken apart again.
         seen = hashlib.sha256(header.encode()).digest()
-        try:
-            known = self._known[seen]
-        except KeyError:
+        known = self._known.get(seen)
+        if known is None:
             known = await self._look_up(core, header, seen, address)
         if known.expired(datetime.now(UTC)):
             raise _not_valid()

@@ -39,11 +39,13 @@ async def measure(bench: Bench, facts: int, vectors: list[Vector]) -> dict[str, 
             running(*service(bench.postgres.url("service"))) as large,
         ):
             town.grow(facts // data.FACTS_PER_USER)
-            return await _compare(few, small, bench, large)
+            return await _compare(few, small, bench, large, min(town.users, bench.people))
 
 
-async def _compare(few: Bench, small: Server, many: Bench, large: Server) -> dict[str, Any]:
-    paths = many.paths(many.people)
+async def _compare(
+    few: Bench, small: Server, many: Bench, large: Server, people: int
+) -> dict[str, Any]:
+    paths = many.paths(people)
 
     async def of_few() -> float:
         return (await few.ask(small, paths, clients=1)).p50

@@ -260,7 +260,7 @@ async def _worker_concurrency(bench: Bench) -> list[Any]:
         settings = bench.settings(worker_concurrency=value)
         app = main.create_app(settings, bench.urls.service)
         async with app.router.lifespan_context(app):
-            pass
+            pass  # the worker is made as it starts
     return made
 
 

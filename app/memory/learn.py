@@ -227,7 +227,10 @@ async def load_facts(
         .limit(newest)
     )
     # The table's CHECK makes `kind` one of the four; its column is plain text to the type checker.
-    return [Known(i, covered(text, guard), *cast("Any", rest)) for i, text, guard, *rest in rows]
+    return [
+        Known(fact_id, covered(said, guard_version), *cast("Any", rest))
+        for fact_id, said, guard_version, *rest in rows
+    ]
 
 
 async def fingerprints(tx: AsyncSession, scope: Scope) -> frozenset[bytes]:

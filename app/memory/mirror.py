@@ -35,8 +35,7 @@ KEPT_FOR: Final = 60
 
 MOST_FACTS: Final = 10_000
 """Of a person with more, which only an import or a program can bring about, the always-on ones and
-the newest are ranked: reading all of them would take longer than a recall may, and they would not
-fit into what a process keeps by default."""
+the newest are ranked: reading all of them would take longer than a recall may."""
 
 MOST_SPARE: Final = 20
 
@@ -44,9 +43,10 @@ MANY: Final = 1_000
 """More facts are read and ranked on a thread: others would wait for a tenth of a second."""
 
 # Part of the one statement of a recall: "nothing new" must be answered without touching a fact.
-# `offset 0` keeps the planner from reading them first and asking then. Columns are sent as the
-# bytes that they are kept as. Who has no facts has one row of nulls. Vectors come of one embedder
-# alone: of the previous one as long as the person has any of it.
+# `offset 0` keeps the planner from reading them first and asking then. A column comes as one value,
+# as the bytes that are kept here where it can, and in no order: two hundred rows take this process
+# longer to take apart, and Postgres longer to sort, than to read. Who has no facts has nulls.
+# Vectors come of one embedder alone: of the previous one as long as the person has any of it.
 NEWER: Final = f"""
 select p.is_shared, p.revision, p.model, f.*
 from (
@@ -268,6 +268,7 @@ def _size(mirror: Mirror) -> int:
 
 
 _TEXTS: Final = 3
+"""Where the texts are in a row of `NEWER` without its first column."""
 
 
 def _mirror(row: Sequence[Any]) -> Mirror:

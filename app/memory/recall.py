@@ -69,6 +69,7 @@ cross join lateral (
 left join lateral ({NEWER}) as facts on true
 where u.tenant_id = %(tenant)s and u.user_id = %(user_id)s
 """)  # noqa: S608 - the text put in is a constant
+
 # Kept is what is valid: of two first calls at once the later one gets the earlier one's block. The
 # row is written again in that case too, since nothing else shows it to this statement.
 _FREEZE = statement("""
@@ -153,7 +154,8 @@ async def find_person(core: Core, tenant_id: UUID, user: str) -> UUID | None:
     try:
         return core.people[tenant_id, user]
     except KeyError:
-        (rows,) = await trip(core.db, tenant_id, (_USER, {"tenant": tenant_id, "user": user}))
+        pass  # what fails below must not drag along an error that quotes the user's id
+    (rows,) = await trip(core.db, tenant_id, (_USER, {"tenant": tenant_id, "user": user}))
     if not rows:
         return None
     user_id: UUID = rows[0][0]

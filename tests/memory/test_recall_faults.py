@@ -3,15 +3,18 @@
 import asyncio
 import os
 import signal
+import traceback
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 import numpy as np
+import psycopg
 import pytest
 from cachetools import TTLCache
 
+from app.db import Database
 from app.embeddings import Local
 from app.memory.core import Core
 from app.memory.mirror import Mirrors
@@ -111,6 +114,17 @@ async def test_what_a_writer_committed_is_in_every_recall_that_begins_later(alic
         await asyncio.gather(*(look() for _ in range(4)))
     await writing
     assert await look() == 16
+
+
+async def test_a_look_up_that_fails_says_nothing_of_the_user(alice: Caller):
+    db = Database(alice.world.urls.service)
+    await db.open()
+    await db.close()
+    user = "zqx@example.com"
+    with pytest.raises(psycopg.Error) as failed:
+        await recall(apart(alice, db=db), alice.tenant_id, user, Question())
+
+    assert user not in "".join(traceback.format_exception(failed.value))
 
 
 @pytest.fixture
